@@ -29,7 +29,7 @@ import { usageError } from './usage.ts';
 export const guardFlags = {
   timeout: text('<duration>', 'stop the command with TERM after this time (default: none)'),
   grace: text('<duration>', 'time from TERM to KILL (default: 10s)'),
-  lease: text('<duration>', 'how long a crashed machine blocks the others (default: 15m)'),
+  lease: text('<duration>', 'how long a crashed machine blocks the others; at least 10s (default: 15m)'),
 };
 
 export function guardTerms(

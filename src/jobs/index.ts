@@ -3,7 +3,7 @@
 export { currentRun, type RunContext } from './context.ts';
 export { commandField, resultBytes, runEffect } from './effect.ts';
 export type { GuardOptions, Report, StoredValue } from './guarded-command.ts';
-export { runJob } from './job.ts';
+export { findRun, runJob } from './job.ts';
 export { type ChildEnding, maxOutputBytes } from './liveness/child.ts';
 export { type Holder, minLeaseMs } from './liveness/holder.ts';
 export {

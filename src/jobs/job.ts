@@ -1,12 +1,12 @@
 // A guarded run: the job's lock (never two at a time, across slots), then its slot (done once), then the command. The
-// lock's contract is called `turn.<job>`.
+// lock's contract is called `lock.<job>`.
 
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../core/clock.ts';
 import { formatDuration } from '../core/contract/duration.ts';
 import { minute } from '../core/contract/period.ts';
 import { sleep } from '../ledger/index.ts';
-import type { OpenAttempt } from '../semel/index.ts';
+import type { OpenAttempt, RecordInfo, Semel } from '../semel/index.ts';
 import { type Claimed, claim, insideItself, type VerifierStart } from './claim.ts';
 import { idsHeldAbove, runEnv } from './context.ts';
 import { describeEnding, describePrevious, describesNoStart, flushNotes, hasOutlived } from './ending.ts';
@@ -19,7 +19,7 @@ import {
   verifierTerms,
 } from './guarded-command.ts';
 import type { ChildEnding } from './liveness/child.ts';
-import { findHolder, ignoreStale } from './liveness/holder.ts';
+import { findHolder, type Holder, ignoreStale } from './liveness/holder.ts';
 import { beginLiveness, livenessFolder } from './liveness/liveness.ts';
 import { listRecords } from './slots/pick.ts';
 import { checkedRunText, contractName, type Ids } from './slots/run-id.ts';
@@ -147,13 +147,11 @@ export async function runJob(options: JobOptions): Promise<Report> {
           : attempt.release(new Error(words));
       },
     });
+    const ran = { kind: 'ran', ending, attempt: attempt.attempt } as const;
+    if (result === undefined || result.ok || result.error.code === 'NOT_LANDED') return ran;
     // An earlier attempt that died leaves its doubt; where runs are repeated, that is not worth a question.
-    const isExpected =
-      result === undefined ||
-      result.ok ||
-      result.error.code === 'NOT_LANDED' ||
-      (!isHeld(ending) && result.error.code === 'IN_DOUBT');
-    if (isExpected) return { kind: 'ran', ending, attempt: attempt.attempt };
+    const isOld = result.error.code === 'IN_DOUBT' && !isHeld(ending);
+    if (isOld && (await allowRerun(options, slotKey))) return ran;
     return { kind: 'refused', error: result.error, ending };
   }
 
@@ -178,7 +176,7 @@ export async function runJob(options: JobOptions): Promise<Report> {
       const record =
         claimed.kind === 'done' || claimed.kind === 'refused' ? await semel.records.get(lockKey) : undefined;
       if (record === undefined) return claimed;
-      const by = { by: 'semel run', note: 'a turn is never done' };
+      const by = { by: 'semel run', note: 'a lock is never done' };
       const isSettled = record.status === 'succeeded' || record.status === 'failed';
       if (!record.inDoubt && !isSettled) return claimed;
       await ignoreStale(
@@ -219,6 +217,17 @@ function failureIn(report: Report): ChildEnding | undefined {
 
 const maxBackoffMs = 3_600_000;
 
+/** What the holder of a job's lock is running; undefined if its run has ended and left processes behind. */
+export async function findRun(
+  semel: Semel,
+  job: string,
+  { record }: Holder,
+): Promise<RecordInfo | undefined> {
+  const query = { contract: contractName('run', job), status: 'running' } as const;
+  for await (const run of listRecords(semel, query)) if (run.owner === record.owner) return run;
+  return undefined;
+}
+
 function runName({ job, slot, ids, again }: JobOptions): string {
   const { name, span, start } = slot;
   return checkedRunText({ job, slot: name, startsAt: span?.startsAt, ids, again, start });
@@ -237,7 +246,7 @@ async function closeCrashed({ semel, job, ids }: JobOptions, folder: string): Pr
       const { holder, record } = await findHolder(semel, folder, key);
       const isCrashed = record?.inDoubt && (record.error?.code ?? 'DIED') === 'DIED';
       if (holder !== undefined || !isCrashed) continue;
-      const by = { by: 'semel run', note: 'the next run has the turn' };
+      const by = { by: 'semel run', note: 'the next run has the lock' };
       await ignoreStale(semel.doubts.resolve(record.ref, { abandon: 'its processes are gone' }, by));
     }
   }
@@ -260,7 +269,7 @@ async function allowRerun({ semel, afterFailure, verify }: JobOptions, key: stri
 /** Mutual exclusion only: it never dispatches anything, so it is free once released or once its holder is gone. */
 function lockTool({ semel, job, leaseMs }: JobOptions) {
   return semel.tool({
-    name: contractName('turn', job),
+    name: contractName('lock', job),
     effect: 'write-non-idempotent',
     per: 'ever',
     dispatch: 'explicit',

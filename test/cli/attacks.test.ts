@@ -61,7 +61,7 @@ describe('what the command left behind', () => {
     expect([first.code, first.stdout]).toEqual([0, 'started\n']);
     expect(first.stderr).toContain('still running');
     const second = await at.semel('run', 'job', '--per', 'none', '--', 'sh', '-c', 'echo second >> effects');
-    expect(second.stderr).toContain('job has been running since');
+    expect(second.stderr).toContain('processes of an earlier run of job');
     writeFileSync(at.path('go'), '');
     await eventually(() => at.lines('effects').length === 1);
     await at.semel('run', 'job', '--per', 'none', '--wait', '10s', '--', 'sh', '-c', 'echo third >> effects');
@@ -86,7 +86,7 @@ describe('what the command left behind', () => {
       '-c',
       'echo overlap >> effects',
     ];
-    expect((await at.semel(...again)).stderr).toContain('job has been running since');
+    expect((await at.semel(...again)).stderr).toContain('processes of an earlier run of job');
     writeFileSync(at.path('go'), '');
     await eventually(() => at.lines('effects').length === 1);
     expect(at.lines('effects')).toEqual(['late']);
@@ -234,7 +234,7 @@ describe('what did not happen is not taken for done', () => {
     const script = `echo $$ >> pids; ${until('go')}`;
     const first = at.start('run', 'job', '--per', 'none', '--', 'sh', '-c', script);
     await eventually(() => at.lines('pids').length === 1);
-    const [turn] = JSON.parse((await at.semel('ls', '--tool', 'turn.job', '--json')).stdout);
+    const [turn] = JSON.parse((await at.semel('ls', '--tool', 'lock.job', '--json')).stdout);
     expect((await at.semel('resolve', turn.ref, 'landed', '--force')).code).toBe(0);
     writeFileSync(at.path('go'), '');
     await first.ended;

@@ -252,7 +252,7 @@ const cases: Record<FindingId, { planted: Seen[]; quiet: Seen[] }> = {
         event('takeover', { for: 'rerun', rerunWithinMs: day, windowMs: hour }),
         event('takeover', { for: 'rerun' }),
       ),
-      ...['run.nightly', 'turn.mail', 'step.fetch', 'pick.topic'].map((contract) =>
+      ...['run.nightly', 'lock.mail', 'step.fetch', 'pick.topic'].map((contract) =>
         records(record({ contract, events: [event('takeover', { for: 'rerun', accepted: true })] })),
       ),
     ],

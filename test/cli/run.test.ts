@@ -79,6 +79,11 @@ describe('a job without a period', () => {
   });
 });
 
+type Listed = Readonly<Record<'id' | 'updatedAt' | 'lastDispatchedAt', string>>;
+
+const list = async (at: ReturnType<typeof place>, ...options: string[]) =>
+  (await at.json('ls', ...options)) as [Listed];
+
 describe('a slot', () => {
   test('is done once: the second start says when, by whom and which ledger, and exits with 0', async () => {
     const at = place();
@@ -148,6 +153,52 @@ describe('a slot', () => {
     expect(second.stderr).toMatch(
       /^semel: attempt 2 of blog \S+; attempt 1 failed with exit 3 after \d+m?s; effects not under `semel once` may repeat\n$/,
     );
+  });
+
+  test('that was killed and then fails is a failure to run again, not a doubt, and no person decided it', async () => {
+    const at = place();
+    const killed = at.start('run', 'blog', ...daily, '--', 'sh', '-c', 'echo $$ >> pids; exec sleep 60');
+    await eventually(() => at.lines('pids').length === 1);
+    killed.child.kill('SIGKILL');
+    process.kill(Number(at.lines('pids')[0]), 'SIGKILL');
+    await killed.ended;
+    expect((await at.semel('run', 'blog', ...daily, '--wait', '10s', '--', 'sh', '-c', 'exit 3')).code).toBe(
+      3,
+    );
+    expect((await at.semel('doubt', '--exit-code')).code).toBe(0);
+    const [record] = await list(at, '--status', 'failed');
+    expect(record).toMatchObject({ contract: 'run.blog', attempts: 2 });
+    const shown = (await at.semel('show', record.id)).stdout;
+    expect(shown).toContain('failed: the next start runs it again');
+    expect(shown).not.toContain('NOT_LANDED');
+    expect((await at.semel('stats')).stdout).toContain('0 resolved by people');
+    expect((await at.semel('run', 'blog', ...daily, '--', 'true')).code).toBe(0);
+  });
+
+  test('that is skipped says in JSON whether it is done or still running, and since when', async () => {
+    const at = place();
+    const script = `echo x >> effects; ${until('go')}`;
+    const first = at.start('run', 'blog', ...daily, '--lease', '10s', '--', 'sh', '-c', script);
+    await eventually(() => at.lines('effects').length === 1);
+    const [lock] = await list(at, '--tool', 'lock.blog');
+    // Its lease is renewed: that is not when it began.
+    await eventually(async () => {
+      const [now] = await list(at, '--tool', 'lock.blog');
+      return now.updatedAt !== lock.updatedAt;
+    });
+    const [run] = await list(at, '--tool', 'run.blog');
+    const running = await at.semel('run', 'blog', ...daily, '--json', '--', 'true');
+    expect(JSON.parse(running.stderr)).toMatchObject({
+      status: 'skipped',
+      reason: 'running',
+      since: run.lastDispatchedAt,
+    });
+    const said = await at.semel('run', 'blog', ...daily, '--', 'true');
+    expect(said.stderr).toContain(`blog has been running since ${run.lastDispatchedAt}`);
+    at.file('go', '');
+    await first.ended;
+    const done = await at.semel('run', 'blog', ...daily, '--json', '--', 'true');
+    expect(JSON.parse(done.stderr)).toMatchObject({ status: 'skipped', reason: 'done' });
   });
 
   test('that failed is held with --after-failure hold, until a person decides', async () => {
@@ -493,7 +544,7 @@ test('a job that failed is found by its name and as a failure, and its turn is i
   await at.semel('run', 'nightly', ...daily, '--at', '2026-06-19T02:00:00Z', '--', 'sh', '-c', 'exit 5');
   const { stdout } = await at.semel('ls', '--status', 'failed', '--tool', 'nightly');
   expect(stdout).toMatch(/run\.nightly 2026-06-19 +failed/);
-  expect((await at.semel('ls')).stdout).not.toContain('turn.');
+  expect((await at.semel('ls')).stdout).not.toContain('lock.');
   const none = await at.semel('doubt', '--tool', 'nightly', '--older', '10m');
   expect(none.stdout).toContain('Nothing of nightly is in doubt in default for longer than 10m.');
 });

@@ -32,6 +32,7 @@ import {
   runGuarded,
 } from '../guarded.ts';
 import { writeResult } from '../render/output.ts';
+import { sinceOf } from '../render/state.ts';
 import { usageError } from '../usage.ts';
 
 const flags = {
@@ -183,7 +184,7 @@ async function tell(report: Report, { semel, facts }: Guard, call: Call): Promis
     case 'busy': {
       const { record } = report.holder;
       const isSkip = values['if-busy'] === 'skip';
-      const since = `since ${record.updatedAt.toISOString()} by ${shownOwner(record.owner)}`;
+      const since = `since ${sinceOf(record).toISOString()} by ${shownOwner(record.owner)}`;
       if (!(isSkip && values.quiet))
         say(`${label} is being done ${since}; nothing was run${ledgerNote(ledger)}`);
       return finish('busy', isSkip ? skipCode : 75, { record: record.id });

@@ -1,6 +1,7 @@
 // `semel run`: guards a job. Options and messages only; the work is in src/jobs.
 
 import {
+  findRun,
   type Holder,
   type JobSlot,
   type Report,
@@ -28,6 +29,7 @@ import {
   runGuarded,
 } from '../guarded.ts';
 import { relative } from '../render/print.ts';
+import { sinceOf } from '../render/state.ts';
 import { usageError } from '../usage.ts';
 
 const flags = {
@@ -54,7 +56,8 @@ export default command({
   name: 'run',
   takes: '<job> [options] -- <command> [args…]',
   about: `Two runs of a job never overlap; with --per, --cron or --at each slot is done once. A slot that is done or running is
-skipped; one that failed or crashed runs again. The command keeps its streams and exit code. It gets SEMEL_RUN, SEMEL_SLOT,
+skipped. One that failed or crashed runs again, and with it everything that it did before: put what must not repeat under
+\`semel once\`, or let a person decide first with --after-failure hold. The command keeps its streams and exit code. It gets SEMEL_RUN, SEMEL_SLOT,
 SEMEL_DATE, SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_ID, SEMEL_STORE and SEMEL_CONTEXT.
 stdout belongs to the command: --json prints one line about the run on stderr.`,
   flags,
@@ -141,10 +144,10 @@ async function tell(report: Report, { semel, facts }: Guard, run: Run): Promise<
   switch (report.kind) {
     case 'done': {
       const { record, value } = report;
-      const more = { record: record.id, doneAt: record.settledAt };
+      const more = { reason: 'done', record: record.id, doneAt: record.settledAt };
       if (report.ending !== undefined) {
         say(`${label} exited with ${report.ending.exit}; the verifier found that it is done`);
-        return finish('succeeded', 0, more);
+        return finish('succeeded', 0, { ...more, reason: 'verified' });
       }
       if (values.quiet || values.json) return skip('', more);
       const isVerified = typeof value === 'object' && value.verified === true;
@@ -155,8 +158,10 @@ async function tell(report: Report, { semel, facts }: Guard, run: Run): Promise<
       return skip(`${label} ${how}${again}${early}`, more);
     }
     case 'busy': {
-      const sentence = `${job} has been running ${describeHolder(report.holder)}`;
-      const more = { record: report.holder.record.id };
+      const run = await findRun(semel, job, report.holder);
+      const since = run === undefined ? undefined : sinceOf(run);
+      const sentence = describeHolder(report.holder, job, since);
+      const more = { reason: 'running', record: report.holder.record.id, since };
       if (values['if-busy'] !== 'fail' && values['if-busy'] !== 'wait' && values.wait === undefined)
         return skip(sentence, more);
       say(`${sentence}; ${label} was not run${ledgerNote(ledger)}`);
@@ -197,7 +202,9 @@ function ambiguous(kind: string, side: string): string {
   return `${kind} start of the ${side} slot would look the same; --cron or --at tells them apart`;
 }
 
-function describeHolder({ record, isAlive }: Holder): string {
-  const who = `since ${record.updatedAt.toISOString()} (${relative(record.updatedAt)}) by ${shownOwner(record.owner)}`;
-  return record.lapsed && isAlive ? `${who}; its guard is gone, its command is still running` : who;
+function describeHolder({ record, isAlive }: Holder, job: string, since: Date | undefined): string {
+  const who = shownOwner(record.owner);
+  if (since === undefined) return `processes of an earlier run of ${job} by ${who} are still running`;
+  const sentence = `${job} has been running since ${since.toISOString()} (${relative(since)}) by ${who}`;
+  return record.lapsed && isAlive ? `${sentence}; its guard is gone, its command is still running` : sentence;
 }

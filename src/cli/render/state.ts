@@ -15,13 +15,13 @@ export function stateOf(record: RecordInfo): State {
 }
 
 /** A failed job may run again, so its record is released; in lists it still counts as a failure. */
-function isFailedRun({ contract, status, error }: RecordInfo): boolean {
+export function isFailedRun({ contract, status, error }: RecordInfo): boolean {
   return status === 'released' && error !== undefined && contract.startsWith('run.');
 }
 
 /** A job's lock: never needs a decision. */
 export function isJobLock({ contract }: RecordInfo): boolean {
-  return contract.startsWith('turn.');
+  return contract.startsWith('lock.');
 }
 
 /** The contracts that a name may mean: a tool, or a job. */

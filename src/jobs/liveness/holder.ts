@@ -49,5 +49,6 @@ export const maxLookAgeMs = 5_000;
 export const minLeaseMs = 10_000;
 
 export function describeWait({ record }: Holder): string {
-  return `waiting for ${shownOwner(record.owner)}, running since ${record.updatedAt.toISOString()}`;
+  const since = record.lastDispatchedAt;
+  return `waiting for ${shownOwner(record.owner)}${since === undefined ? '' : `, running since ${since.toISOString()}`}`;
 }

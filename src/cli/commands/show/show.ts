@@ -6,7 +6,7 @@ import { namespacesFor } from '../../args/namespaces.ts';
 import { isAgent } from '../../caller.ts';
 import { command } from '../../command.ts';
 import { oneLine, print, printable, printJson, relative, styled } from '../../render/print.ts';
-import { ageText, nameOf, stateCell } from '../../render/state.ts';
+import { ageText, isFailedRun, nameOf, stateCell } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { type AttemptInfo, attemptsOf } from './attempts.ts';
 import { type NextStep, nextSteps, withoutVerdicts } from './next.ts';
@@ -71,7 +71,7 @@ function evidence(record: RecordInfo, drift: readonly string[]): readonly string
     ['args', record.args === undefined ? 'not stored' : oneLine(record.args, 2000)],
     ['drift', drift.length === 0 ? undefined : `replays were worded differently in: ${drift.join(', ')}`],
     ['result', resultOf(record)],
-    ['error', error && `${error.code}: ${error.message}`],
+    ['error', error && (isFailedRun(record) ? error.message : `${error.code}: ${error.message}`)],
     ['remote ref', record.remoteRef],
     ['sent key', record.providerKey],
   ];

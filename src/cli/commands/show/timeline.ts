@@ -4,6 +4,7 @@ import { formatDuration } from '../../../core/contract/duration.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
 import type { StoreEvent } from '../../../store/store.ts';
 import { oneLine } from '../../render/print.ts';
+import { isFailedRun } from '../../render/state.ts';
 
 export interface Moment {
   readonly at: Date;
@@ -32,7 +33,10 @@ function ofRecord(record: RecordInfo, now: number): readonly Moment[] {
     { at: record.createdAt, what: 'created: the first claim' },
     first && { at: first, what: 'dispatched: from here on it may land' },
     last && last.getTime() !== first?.getTime() && { at: last, what: 'dispatched again' },
-    record.settledAt && { at: record.settledAt, what: endings[record.status] },
+    record.settledAt && {
+      at: record.settledAt,
+      what: isFailedRun(record) ? 'failed: the next start runs it again' : endings[record.status],
+    },
     record.inDoubt &&
       inFlightUntil && { at: inFlightUntil, what: 'from here on "not landed" can be trusted' },
     record.leaseLeftMs > 0 && {

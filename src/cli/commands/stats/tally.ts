@@ -109,8 +109,11 @@ export function createTally(
     else if (type === 'observed') {
       const isPrevented = detail.would === 'replay' || detail.would === 'busy';
       count(record, isPrevented ? 'wouldPrevent' : 'wouldHold', at, times);
-    } else if (type === 'resolved' && isInTime && verdicts.has(detail.act)) resolved += 1;
-    else if (
+    } else if (type === 'resolved' && isInTime && verdicts.has(detail.act)) {
+      // A killed run that `semel run` starts again is no person's decision.
+      if (detail.by === 'semel run') decided += 1;
+      else resolved += 1;
+    } else if (
       type === 'takeover' &&
       isInTime &&
       !inDoubt &&
