@@ -1,15 +1,6 @@
 // The public names of `semel`, one by one.
 
-export {
-  type AttemptContext,
-  landed,
-  notLanded,
-  type Receipt,
-  type Result,
-  unsure,
-  type Verification,
-  type VerifyContext,
-} from './call/index.ts';
+export type { AttemptContext, Receipt, Result } from './call/index.ts';
 export { type Clock, type Random, systemClock, systemRandom } from './core/clock.ts';
 export type { Classified, Via } from './core/contract/classify.ts';
 export type { Contract, EarlierForm, IfBusy, Mode, OnDoubt, RetryPolicy } from './core/contract/contract.ts';
@@ -29,6 +20,13 @@ export {
 } from './core/errors.ts';
 export type { Normaliser } from './core/key/identity.ts';
 export { AlreadyLanded, MaybeLanded, NotLanded, PartialSuccess, Rejected } from './core/signals.ts';
+export {
+  landed,
+  notLanded,
+  unsure,
+  type Verification,
+  type VerifyContext,
+} from './core/verification.ts';
 export { type EventName, eventNames, type SemelEvents } from './ledger/index.ts';
 export {
   type ActOptions,

@@ -180,14 +180,14 @@ export class Attempt implements ContextSource, Lease, Timer {
     this.#hasOpenTry = true;
   }
 
-  /** `verify` said "not landed" about every earlier attempt. */
-  async clear(): Promise<Refusal | undefined> {
+  /** `verify` said "not landed" about every earlier attempt, from data that may be this old. */
+  async clear(lagMs = 0): Promise<Refusal | undefined> {
     const { contract } = this.call.tool;
     await this.ensureLease();
     const answer = await this.#env.ledger.clear({
       ...this.held,
       crossing: contract.dispatch === 'claim',
-      seenAt: this.record.readAt,
+      seenAt: this.record.readAt - lagMs,
       freshKey: contract.provider?.replaysErrors === true,
       rerunWithinMs: contract.rerunWithinMs,
       inFlightForMs: contract.inFlightForMs,

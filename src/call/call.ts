@@ -5,8 +5,8 @@ import type { Contract } from '../core/contract/contract.ts';
 import type { SemelError } from '../core/errors.ts';
 import type { PeriodPart } from '../core/key/key.ts';
 import type { Wording } from '../core/key/wording.ts';
+import type { Verification, VerifyContext } from '../core/verification.ts';
 import type { AttemptContext } from './sending/context.ts';
-import type { Verification } from './verify.ts';
 
 /** What the pipeline needs of a tool. */
 export interface Tool {
@@ -16,18 +16,6 @@ export interface Tool {
   readonly verify?: ((args: never, ctx: VerifyContext) => Verification | Promise<Verification>) | undefined;
   readonly classify?: ((error: unknown) => Classified | undefined) | undefined;
   readonly onReplay?: ((replayed: ReplayContext) => unknown) | undefined;
-}
-
-/** Helps `verify` to find out whether the effect landed. */
-export interface VerifyContext {
-  /** The key that the attempts in doubt sent to the provider. */
-  readonly key: string;
-  readonly keyFor: (part: string) => string;
-  readonly remoteRef: string | undefined;
-  readonly firstDispatchedAt: Date | undefined;
-  readonly lastDispatchedAt: Date | undefined;
-  readonly attempts: number;
-  readonly signal: AbortSignal;
 }
 
 /** Helps `onReplay` to fetch the live value. */

@@ -1,5 +1,6 @@
 // Runs an attempt under a won claim: the effect, or first `verify`, which says whether an earlier attempt landed.
 
+import { formatDuration } from '../core/contract/duration.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import type { SemelError } from '../core/errors.ts';
 import { sleep } from '../ledger/index.ts';
@@ -104,8 +105,8 @@ async function verifyFirst(
   }
   if (answer.verdict === 'unsure') return undecided(answer.because ?? 'unsure');
   try {
-    const refusal = await attempt.clear();
-    if (refusal === 'early') return undecided('it says "not landed", but a request may still be on its way');
+    const refusal = await attempt.clear(answer.lagMs);
+    if (refusal === 'early') return undecided(describeEarly(answer.lagMs));
     if (refusal !== undefined) return undecided(`the claim was ${refusal}`);
   } catch (thrown) {
     // Its time or its lease was over before the verdict was stored: the doubt stays.
@@ -126,6 +127,12 @@ function stopWithCaller(attempt: Attempt): (() => void) | undefined {
   if (signal.aborted) giveUp();
   signal.addEventListener('abort', giveUp, { once: true });
   return () => signal.removeEventListener('abort', giveUp);
+}
+
+function describeEarly(lagMs = 0): string {
+  return lagMs > 0
+    ? `it says "not landed", but what it looked at may be ${formatDuration(lagMs)} old, and a request may have been on its way then`
+    : 'it says "not landed", but a request may still be on its way';
 }
 
 function undecided(because: string): Try {

@@ -9,7 +9,6 @@ export {
   type ReplayContext,
   type Tool,
   unstoredMaker,
-  type VerifyContext,
 } from './call.ts';
 export { isSameCode } from './doubt.ts';
 export { isCallsNamespace, isUnique } from './modes/original-turn.ts';
@@ -19,4 +18,3 @@ export { timeoutError } from './refusals.ts';
 export { type Body, classifyThrown, neverDispatched, prepareAndDispatch, type Try } from './run-tool.ts';
 export type { AttemptContext } from './sending/context.ts';
 export { describeError, toStoredResult } from './settle.ts';
-export { landed, notLanded, unsure, type Verification } from './verify.ts';

@@ -1,31 +1,11 @@
-// Asks the tool's own `verify` about a record in doubt, under a claim; and its three answers.
+// Asks the tool's own `verify` about a record in doubt, under a claim.
 
 import { decodeResult } from '../core/codec/codec.ts';
 import { describeThrown } from '../core/contract/classify.ts';
+import type { Verification, VerifyContext } from '../core/verification.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
-import type { VerifyContext } from './call.ts';
 import { isSameCode } from './doubt.ts';
-
-export type Verification<Value = unknown> =
-  | { readonly verdict: 'landed'; readonly value: Value; readonly remoteRef: string | undefined }
-  | { readonly verdict: 'notLanded' }
-  | { readonly verdict: 'unsure'; readonly because: string | undefined };
-
-/** It landed; `value` is what the first attempt would have returned. */
-export function landed<Value>(value: Value, remoteRef?: string): Verification<Value> {
-  return { verdict: 'landed', value, remoteRef };
-}
-
-/** It did not land, and nothing of it is on its way. */
-export function notLanded(): Verification<never> {
-  return { verdict: 'notLanded' };
-}
-
-/** It cannot be said now: the record stays in doubt. */
-export function unsure(because?: string): Verification<never> {
-  return { verdict: 'unsure', because };
-}
 
 /** Asks the tool whether it landed. A throw or no answer in time decides nothing. */
 export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined): Promise<Verification> {
@@ -37,6 +17,7 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
   const context: VerifyContext = {
     key: ctx.key,
     keyFor: ctx.keyFor,
+    mark: ctx.mark,
     remoteRef: record.result?.remoteRef ?? undefined,
     firstDispatchedAt: at(record.firstDispatchedAt),
     lastDispatchedAt: at(record.lastDispatchedAt),

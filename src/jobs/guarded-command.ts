@@ -1,9 +1,10 @@
 // The path that every guarded command takes: replay what is done, otherwise claim, run the command and record how it
 // ended. What a claim stands for, and what a failure means, is up to the job and the effect.
 
-import type { Result, VerifyContext } from '../call/index.ts';
+import type { Result } from '../call/index.ts';
 import { systemClock } from '../core/clock.ts';
 import type { SemelError } from '../core/errors.ts';
+import type { VerifyContext } from '../core/verification.ts';
 import type { CallOptions, OpenAttempt, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import type { IfBusy, VerifierStart } from './claim.ts';

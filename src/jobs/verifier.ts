@@ -1,7 +1,7 @@
 // The command that checks whether an effect landed: exit 0 means yes, 1 means no, anything else means it cannot tell.
 
 import { spawn } from 'node:child_process';
-import { landed, notLanded, unsure, type Verification } from '../call/index.ts';
+import { landed, notLanded, unsure, type Verification } from '../core/verification.ts';
 import { maxOutputBytes } from './liveness/child.ts';
 import { firstBytes, textOrBytes } from './output.ts';
 

@@ -166,6 +166,9 @@ function openAttempt<Value>(ctx: AttemptContext, args: unknown, endings: Endings
       return ctx.key;
     },
     keyFor: ctx.keyFor,
+    get mark() {
+      return ctx.mark;
+    },
     fetch: ctx.fetch,
     fence: ctx.fence,
     attempt: ctx.attempt,

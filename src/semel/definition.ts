@@ -1,11 +1,12 @@
 // What a user writes to define a tool, and the types that are inferred from it.
 
-import type { AttemptContext, Result, Verification, VerifyContext } from '../call/index.ts';
+import type { AttemptContext, Result } from '../call/index.ts';
 import type { Classified } from '../core/contract/classify.ts';
 import type { Contract, ContractDefinition, IfBusy } from '../core/contract/contract.ts';
 import type { Per } from '../core/contract/period.ts';
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../core/contract/standard-schema.ts';
 import type { Normaliser } from '../core/key/identity.ts';
+import type { Verification, VerifyContext } from '../core/verification.ts';
 
 type Leaf =
   | string

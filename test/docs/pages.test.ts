@@ -205,6 +205,7 @@ test('the first screen of the README says what it is for, and has a command with
 const context: Record<keyof AttemptContext, true> = {
   key: true,
   keyFor: true,
+  mark: true,
   fetch: true,
   fence: true,
   attempt: true,

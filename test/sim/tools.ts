@@ -1,17 +1,16 @@
 // What the simulated tools do: send their requests to the target, and say what became of them as real tools do: by a
 // word, by a code that the contract classifies, or by an error that says nothing.
 
+import type { AttemptContext, Tool } from '../../src/call/index.ts';
+import type { Contract } from '../../src/core/contract/contract.ts';
+import { AlreadyLanded, Rejected } from '../../src/core/signals.ts';
 import {
-  type AttemptContext,
   landed,
   notLanded,
-  type Tool,
   unsure,
   type Verification,
   type VerifyContext,
-} from '../../src/call/index.ts';
-import type { Contract } from '../../src/core/contract/contract.ts';
-import { AlreadyLanded, Rejected } from '../../src/core/signals.ts';
+} from '../../src/core/verification.ts';
 import type { Plan } from './contracts.ts';
 import type { CallLog } from './log.ts';
 import type { Sim } from './sim.ts';

@@ -1,6 +1,7 @@
 // The `ctx` of an effect: its key for the provider, a fetch that tracks each request, the signal, and `dispatch`. Most
 // effects use little of it: keys and signals are made on demand.
 
+import { markText } from '../../core/key/key.ts';
 import { type RequestSource, Requests } from './requests.ts';
 
 export interface AttemptContext<Prepared = unknown> {
@@ -8,6 +9,11 @@ export interface AttemptContext<Prepared = unknown> {
   readonly key: string;
   /** The key of a second request of the same run, by a name of its own. */
   readonly keyFor: (part: string) => string;
+  /**
+   * A short text to leave on what is created (metadata, a tag, a hidden comment), by which `verify` finds it: the same for
+   * every attempt at this intent. `part` tells several effects of one run apart.
+   */
+  readonly mark: (part?: string) => string;
   /** `fetch` that adds the key for the contract's provider and tracks what became of each request. */
   readonly fetch: typeof globalThis.fetch;
   /** Grows with every claim: for targets that can refuse a stale one. */
@@ -62,12 +68,18 @@ class Context {
     Object.defineProperty(this, requestsSymbol, { value: requests });
     // Shared descriptors: with its own getters, each context would become a dictionary, which costs four times as much.
     Object.defineProperty(this, 'key', key);
+    Object.defineProperty(this, 'mark', mark);
     Object.defineProperty(this, 'signal', signal);
     Object.defineProperty(this, 'prepared', prepared);
   }
 }
 
 const key = lazyProperty(({ [requestsSymbol]: requests }) => requests.keyFor());
+const mark = lazyProperty(
+  ({ [sourceSymbol]: source }) =>
+    (part?: string) =>
+      markText(source.namespace, source.recordKey, source.providerKeyFence, part),
+);
 const signal = lazyProperty(({ [sourceSymbol]: source }) => source.stop.signal);
 const prepared = lazyProperty(({ [sourceSymbol]: source }) => source.prepared);
 

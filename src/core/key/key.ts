@@ -119,6 +119,16 @@ export function providerKey(
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
+/**
+ * The text that an effect leaves on what it creates, so that `verify` finds it there; it lives as long as the provider's
+ * key. A key replays a response, so it must not be shown; a mark stands in public. Letters, digits and a dash.
+ */
+export function markText(namespace: string, key: string, generation: number | string, part?: string): string {
+  const parts = [rules, 'mark', namespace, key, String(generation)];
+  if (part !== undefined) parts.push(part);
+  return `semel-${digest(...parts).slice(0, 20)}`;
+}
+
 /** A record's short id for people: `semel resolve <id>@<fence> …`. A derived key already contains a digest. */
 export function recordId(namespace: string, key: string): string {
   const isCallers = key[key.indexOf('/') + 1] === '=';

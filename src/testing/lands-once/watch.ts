@@ -1,7 +1,8 @@
 // Looks over a tool's shoulder while a row is played: what each of its functions did to the world, and whether
 // `run` took the key that it was given. Changes nothing, except for the fault that a row asks for.
 
-import { type AttemptContext, unsure, type Verification } from '../../call/index.ts';
+import type { AttemptContext } from '../../call/index.ts';
+import { unsure, type Verification } from '../../core/verification.ts';
 import type { CloneChanges } from '../../semel/index.ts';
 import type { SeenRequest } from './replies.ts';
 
