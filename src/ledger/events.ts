@@ -4,6 +4,7 @@
 import { type Channel, channel as channelNamed } from 'node:diagnostics_channel';
 import { describeThrown } from '../core/contract/classify.ts';
 import type { Outcome } from '../core/contract/words.ts';
+import { escapeInvisible } from '../core/visible.ts';
 
 interface RecordRef {
   readonly namespace: string;
@@ -99,5 +100,5 @@ export function createEvents(): EventHub {
 }
 
 function warnAboutListener(name: EventName, error: unknown): void {
-  process.emitWarning(`A semel listener for "${name}" threw: ${describeThrown(error)}`);
+  process.emitWarning(`A semel listener for "${name}" threw: ${escapeInvisible(describeThrown(error))}`);
 }

@@ -2,6 +2,7 @@
 
 import type { StoreEvent } from 'semel';
 import { describe, expect, test } from 'vitest';
+import { attemptsOf } from '../../src/cli/commands/show/attempts.ts';
 import { nextSteps } from '../../src/cli/commands/show/next.ts';
 import { timelineOf } from '../../src/cli/commands/show/timeline.ts';
 import { rig } from '../library/support.ts';
@@ -49,6 +50,17 @@ test('a record is shown with its evidence, its timeline, and the commands that f
     next: [{ command: expect.stringContaining('semel forget') }],
   });
 }, 60_000);
+
+test('what a command printed last is shown in linear time, however it ends', async () => {
+  const { semel } = rig();
+  await semel.once('post', 1, () => 'done');
+  const [record] = (await semel.records.list()).items;
+  const { generation, key } = record!;
+  const tail = `one\n${' '.repeat(1_000_000)}two${' '.repeat(1_000_000)}`;
+  const detail = { exit: 1, tookMs: 5, tail };
+  const noted = { at: 0, namespace: 'test', key, generation, fence: 1, type: 'noted', detail } as const;
+  expect(attemptsOf(record!, [noted])[0]!.tail).toEqual(['one', `${' '.repeat(1_000_000)}two`]);
+});
 
 test('who names no record is told how to', async () => {
   for (const [args, message] of [

@@ -179,7 +179,7 @@ test('listeners that throw or reject disturb nothing, and others still hear it',
   const onWarning = (warning: Error) => warnings.push(warning.message);
   process.on('warning', onWarning);
   made.semel.on('claimed', () => {
-    throw new Error('mine');
+    throw new Error('mine\u001b[2J\u202e');
   });
   made.semel.on('claimed', (async () => {
     throw new Error('mine, later');
@@ -190,7 +190,10 @@ test('listeners that throw or reject disturb nothing, and others still hear it',
   await rest();
   process.off('warning', onWarning);
   expect(heard).toHaveLength(1);
-  expect(warnings.filter((message) => message.includes('"claimed" threw'))).toHaveLength(2);
+  const told = warnings.filter((message) => message.includes('"claimed" threw'));
+  expect(told).toHaveLength(2);
+  // Node.js prints a warning on the terminal.
+  expect(told.join('')).toContain('mine\\u001b[2J\\u202e');
 });
 
 test('a listener that was taken away hears nothing more', async () => {

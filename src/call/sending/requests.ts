@@ -168,8 +168,7 @@ export class Requests {
 /** The fate of a redirected request is known before its redirect is followed. */
 function findRedirect(response: Response, request: Request): Request | undefined {
   const next = request.redirect === 'manual' ? undefined : followRedirect(response, request);
-  if (next !== undefined && request.redirect === 'error')
-    throw new TypeError('The request was followRedirect.');
+  if (next !== undefined && request.redirect === 'error') throw new TypeError('The request was redirected.');
   return next;
 }
 

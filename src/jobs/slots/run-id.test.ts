@@ -9,3 +9,10 @@ test('no two names are one contract, also where one is spelt as the other was ch
   expect(new Set(names.map((name) => contractName(undefined, name))).size).toBe(names.length);
   expect(contractName('run', 'pay-bob')).toBe('run.pay-bob');
 });
+
+test('a long name is read in linear time, wherever its dashes are', () => {
+  const long = `a${'-'.repeat(1_000_000)}b`;
+  expect(contractName(undefined, long)).toMatch(/^a-{39}\.\.\w+$/);
+  expect(contractName(undefined, `${long}${'-'.repeat(1_000_000)}`)).toMatch(/^a-{39}\.\.\w+$/);
+  expect(contractName(undefined, 'pay bob --')).toMatch(/^pay-bob\.\.\w+$/);
+});

@@ -69,6 +69,7 @@ export function contractName(kind: 'run' | 'lock' | 'step' | 'pick' | undefined,
   const prefix = kind === undefined ? '' : `${kind}.`;
   const isLegal = legal.test(name) && !name.includes('..');
   if (isLegal && prefix.length + name.length <= 64) return prefix + name;
-  const readable = name.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+|-+$/g, '');
+  // The look-behind keeps it linear: without it, every dash of a long run would be tried as the start of the last one.
+  const readable = name.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+|(?<!-)-+$/g, '');
   return `${prefix}${readable.slice(0, 40) || 'x'}..${shortDigest('name', name)}`;
 }

@@ -44,5 +44,5 @@ export function attemptsOf(record: RecordInfo, history: readonly StoreEvent[]): 
 
 function tailOf(tail: unknown): readonly string[] {
   if (typeof tail !== 'string' || tail.trim() === '') return [];
-  return tail.replace(/\s+$/, '').split(/\r?\n/).slice(-maxLines);
+  return tail.trimEnd().split(/\r?\n/).slice(-maxLines);
 }
