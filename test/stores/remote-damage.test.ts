@@ -7,6 +7,7 @@ import { postgresStore } from 'semel/postgres';
 import { redisStore } from 'semel/redis';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { Store } from '../../src/store/index.ts';
+import type { Raw } from '../../src/store/move/raw.ts';
 import { claimRequest, take, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 import { type RedisServer, startRedis } from '../servers/redis.ts';
 
@@ -183,6 +184,9 @@ describe('in Postgres', () => {
     await sql(`UPDATE semel.events SET detail = '{' WHERE detail LIKE '%one%'`);
     const details = (await store.history(theNamespace, keyOf(3))).map(({ detail }) => detail);
     expect(details.slice(-2)).toEqual([{ damaged: true }, { note: 'two' }]);
+    // A copy of the ledger takes the rest along, too.
+    const [copied] = await (store.raw as Raw).find([{ namespace: theNamespace, key: keyOf(3) }]);
+    expect(copied?.events.map(({ detail }) => detail).slice(-2)).toEqual(details.slice(-2));
     await store.close();
   });
 });

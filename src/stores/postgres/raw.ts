@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../core/clock.ts';
+import { parseDetail } from '../../store/damage.ts';
 import {
   abandonFilling,
   finishFilling,
@@ -193,7 +194,7 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
         generation: Number(row.generation),
         fence: Number(row.fence),
         type: row.type as StoreEvent['type'],
-        detail: JSON.parse(row.detail as string),
+        detail: parseDetail(row.detail as string),
       }),
     );
     return Map.groupBy(events, joinName);
