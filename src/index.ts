@@ -2,9 +2,10 @@
 
 export type { AttemptContext, Receipt, Result } from './call/index.ts';
 export { type Clock, type Random, systemClock, systemRandom } from './core/clock.ts';
-export type { Classified, Via } from './core/contract/classify.ts';
+export type { Classified, RequestFate, Via } from './core/contract/classify.ts';
 export type { Contract, EarlierForm, IfBusy, Mode, OnDoubt, RetryPolicy } from './core/contract/contract.ts';
 export type { Duration } from './core/contract/duration.ts';
+export { oneRequest, type Seen } from './core/contract/one-request.ts';
 export { type CalendarPeriod, day, hour, minute, month, type Per, week } from './core/contract/period.ts';
 export type { Provider } from './core/contract/provider.ts';
 export type { StandardSchema } from './core/contract/standard-schema.ts';
@@ -33,6 +34,7 @@ export {
   type Ambient,
   type Begun,
   type CallOptions,
+  type Classify,
   type ClassifyTable,
   createSemel,
   type DoubtGroup,

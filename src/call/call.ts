@@ -2,6 +2,7 @@
 
 import type { Classified } from '../core/contract/classify.ts';
 import type { Contract } from '../core/contract/contract.ts';
+import type { Seen } from '../core/contract/one-request.ts';
 import type { SemelError } from '../core/errors.ts';
 import type { PeriodPart } from '../core/key/key.ts';
 import type { Wording } from '../core/key/wording.ts';
@@ -14,7 +15,7 @@ export interface Tool {
   readonly run: (args: never, ctx: AttemptContext) => unknown;
   readonly prepare?: ((args: never, ctx: AttemptContext) => unknown) | undefined;
   readonly verify?: ((args: never, ctx: VerifyContext) => Verification | Promise<Verification>) | undefined;
-  readonly classify?: ((error: unknown) => Classified | undefined) | undefined;
+  readonly classify?: ((error: unknown, seen: Seen) => Classified | undefined) | undefined;
   readonly onReplay?: ((replayed: ReplayContext) => unknown) | undefined;
 }
 

@@ -90,14 +90,14 @@ export function collectEvidence(record: StoredRecord): Record<string, unknown> {
 export function refuseInDoubt(
   call: Call,
   record: StoredRecord,
-  more: { cause?: unknown; because?: string | undefined; lacksVia?: boolean } = {},
+  more: { cause?: unknown; because?: string | undefined; lacksWord?: boolean } = {},
 ): Result {
   const { contract } = call.tool;
   const first = record.error?.message ?? 'the process that ran it exited without reporting a result';
   const code: ErrorCode = record.error?.code === 'PARTIAL_SUCCESS' ? 'PARTIAL_SUCCESS' : 'IN_DOUBT';
   const { first: callAgain, sentence, ...retry } = adviseDecision(call, record);
   const look = `ook whether it landed, then ${describeResolve(call, record)}.`;
-  const hint = more.lacksVia ? viaHint : isPlainBug(more.cause) ? notSentHint : '';
+  const hint = more.lacksWord ? wordHint : isPlainBug(more.cause) ? notSentHint : '';
   const next = `${callAgain === undefined ? `L${look}` : `${callAgain} Or l${look}`}${sentence}${hint}`;
   return refuse(
     call,
@@ -124,8 +124,8 @@ function isPlainBug(thrown: unknown): boolean {
   return (thrown instanceof TypeError || thrown instanceof ReferenceError) && thrown.cause === undefined;
 }
 
-const viaHint =
-  " Its request was refused or never sent: if every effect of `run` goes through `ctx.fetch`, add via: 'fetch'; if it makes one request, add via: 'one-request'.";
+const wordHint =
+  " Its request was refused or never sent: if `run` makes one request and nothing else, add classify: oneRequest; if all its effects go through `ctx.fetch`, add via: 'fetch'.";
 
 const notSentHint =
   " If it was thrown before anything was sent: throw NotLanded there, or use dispatch: 'explicit'.";
@@ -198,11 +198,19 @@ function isInTime(call: Call, record: StoredRecord): boolean {
 }
 
 /** The error that a settled or released record answers with. */
-export function errorFromRecord(record: StoredRecord, cause?: unknown): SemelError {
+export function errorFromRecord(
+  record: StoredRecord,
+  cause?: unknown,
+  retryAfterMs?: number | undefined,
+): SemelError {
   const message = (record.error?.message ?? 'no reason was recorded').replace(/\.$/, '');
   const stored = record.error?.code as ErrorCode | undefined;
   const known = stored !== undefined && errorCodes.includes(stored);
-  const details = { evidence: collectEvidence(record), ...(cause === undefined ? {} : { cause }) };
+  const details = {
+    evidence: collectEvidence(record),
+    ...(cause === undefined ? {} : { cause }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
   if (record.status === 'failed' && record.doubtFence !== null) {
     const next =
       'Somebody decided to leave it at that; `semel.records.reopen` makes it an open question again.';

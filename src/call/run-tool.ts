@@ -1,15 +1,10 @@
 // Runs the effect, as often as the contract allows, always under the same key, and classifies how it ended.
 
 import type { Clock, Random } from '../core/clock.ts';
-import {
-  type Classified,
-  classify,
-  type Ending,
-  join,
-  makeReadable,
-  type RequestFate,
-} from '../core/contract/classify.ts';
+import { type Classified, classify, type Ending, join, makeReadable } from '../core/contract/classify.ts';
 import type { Contract } from '../core/contract/contract.ts';
+import { oneRequest, type Seen } from '../core/contract/one-request.ts';
+import { readRetryAfter } from '../core/contract/retry-after.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
 import { isLazy } from '../core/plain.ts';
 import { sleep } from '../ledger/index.ts';
@@ -18,6 +13,7 @@ import type { Call, Tool } from './call.ts';
 import type { Env } from './env.ts';
 import type { Result } from './receipt.ts';
 import type { AttemptContext } from './sending/context.ts';
+import type { Requests } from './sending/requests.ts';
 
 /** How one try ended, and what it threw. */
 export interface Try {
@@ -27,6 +23,8 @@ export interface Try {
   readonly verified?: true;
   /** No further try may follow, even if class and provider allow it. */
   readonly final?: true;
+  /** Of the last answer to a request through `ctx.fetch`. */
+  readonly headers?: Headers | undefined;
   /** The attempt timed out earlier, and its effect ran on until now. */
   readonly late?: true;
   /** Gets the result once this ending is settled, even after the timeout. */
@@ -54,7 +52,10 @@ async function runSeveralTimes({ clock, random }: Env, attempt: Attempt): Promis
     const isFinal = last.final === true || last.ending.outcome === 'failed';
     if (isFinal || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
     if (joined.ending.outcome === 'unknown') attempt.markTryOpen();
-    await sleep(clock, backoffMs(retry, tries.length, random));
+    // The caller learns how long the target wants, and need not be kept waiting for it.
+    const wantedMs = readDelayMs(last, clock) ?? 0;
+    if (wantedMs > retry.maxBackoffMs) return joined;
+    await sleep(clock, Math.max(wantedMs, backoffMs(retry, tries.length, random)));
     if (attempt.stop.isRequested || isLate(attempt.call, clock)) return joined;
     try {
       await attempt.recheckProviderWindow();
@@ -90,7 +91,10 @@ async function runOnce(attempt: Attempt): Promise<Try> {
   try {
     const preparing = prepareAndDispatch(tool, args, ctx, attempt);
     if (preparing !== undefined) await preparing;
-    const value = await tool.run(args, ctx);
+    // Only a classifier asks how many requests there were.
+    const value = await (tool.classify === undefined
+      ? tool.run(args, ctx)
+      : requests.count(() => tool.run(args, ctx)));
     if (isLazy(value)) {
       await requests.close();
       return refuseLazyRun(attempt);
@@ -104,8 +108,13 @@ async function runOnce(attempt: Attempt): Promise<Try> {
     await requests.close();
     // `undefined` can be thrown, but here it means that nothing was.
     const thrown = makeReadable(caught) ?? new Error(`${caught} was thrown`);
-    return { ending: classifyThrown(attempt, thrown, requests.fates), thrown };
+    return { ending: classifyThrown(attempt, thrown, requests), thrown, headers: requests.headers };
   }
+}
+
+/** How long the target asked to wait before it is tried again. */
+export function readDelayMs({ thrown, headers }: Try, clock: Clock): number | undefined {
+  return readRetryAfter(thrown, clock.now()) ?? readRetryAfter({ headers }, clock.now());
 }
 
 /** Stores the output of `prepare`, and the dispatch. */
@@ -132,38 +141,46 @@ export function prepareAndDispatch(
   }
 }
 
-export function classifyThrown(attempt: Attempt, thrown: unknown, fates: readonly RequestFate[]): Ending {
+/** The requests of a try, as far as they were seen. */
+type SeenRequests = Pick<Requests, 'fates' | 'sent'>;
+
+export function classifyThrown(attempt: Attempt, thrown: unknown, requests: SeenRequests): Ending {
   const { tool } = attempt.call;
+  const seen = lookAt(tool, thrown, requests);
   return classify({
     error: thrown,
     dispatched: attempt.record.dispatched,
     repeatable: isRepeatable(stricter(tool.contract.effect, attempt.record.effect)),
-    classified: askClassifiers(tool, thrown, fates),
-    requests: fates,
+    classified: askClassifiers(tool, thrown, seen),
+    asOneRequest: tryClassifier(oneRequest, thrown, seen),
+    requests: requests.fates,
     via: tool.contract.via,
   });
 }
 
-export function askClassifiers(
-  tool: Tool,
-  thrown: unknown,
-  fates: readonly RequestFate[] = [],
-): Classified | undefined {
-  const own = tryClassifier(tool.classify, thrown);
+const noRequests: SeenRequests = { fates: [], sent: 0 };
+
+export function lookAt(tool: Tool, thrown: unknown, requests = noRequests): Seen {
+  const seen = { requests: requests.fates, sent: requests.sent, provider: undefined };
+  return { ...seen, provider: tryClassifier(tool.contract.provider?.classify, thrown, seen) };
+}
+
+export function askClassifiers(tool: Tool, thrown: unknown, seen: Seen): Classified | undefined {
+  const own = tryClassifier(tool.classify, thrown, seen);
   if (own !== undefined) return own;
   // The error is about the last request only: the provider says nothing about the ones before.
-  const isOpen = fates.slice(0, -1).some((fate) => fate === 'landed' || fate === 'ambiguous');
-  const { provider, rerunWithinMs, via } = tool.contract;
+  const isOpen = seen.requests.slice(0, -1).some((fate) => fate === 'landed' || fate === 'ambiguous');
+  const { rerunWithinMs, via } = tool.contract;
   // Nor about effects elsewhere, unless its key covers all that `run` does.
   const isAll = rerunWithinMs !== null || via !== undefined;
-  const known = tryClassifier(provider?.classify, thrown);
+  const known = seen.provider;
   return (isOpen || !isAll) && (known === 'notLanded' || known === 'rejected') ? undefined : known;
 }
 
 /** A classifier that throws has not recognised the error. */
-function tryClassifier(classifier: Tool['classify'], thrown: unknown): Classified | undefined {
+function tryClassifier(classifier: Tool['classify'], thrown: unknown, seen: Seen): Classified | undefined {
   try {
-    return classifier?.(thrown);
+    return classifier?.(thrown, seen);
   } catch {
     return undefined;
   }

@@ -23,7 +23,7 @@ import {
 } from './receipt.ts';
 import { takenOverError } from './refusals.ts';
 import { replay } from './replay.ts';
-import type { Try } from './run-tool.ts';
+import { readDelayMs, type Try } from './run-tool.ts';
 
 export function settleAttempt(env: Env, attempt: Attempt, ended: Try): Promise<Result> {
   const result = settle(env, attempt, ended);
@@ -73,7 +73,7 @@ async function settle(env: Env, attempt: Attempt, ended: Try): Promise<Result> {
   if (record?.status === 'succeeded') return replay(call, record, asReplay(more));
   if (answer.fenced || record === undefined)
     return refuse(call, record ?? attempt.record, takenOverError(call, thrown), more);
-  return answerFromRecord(call, record, { ending, thrown }, more);
+  return answerFromRecord(env, call, record, ended, more);
 }
 
 /** The record's value comes from another attempt. */
@@ -98,18 +98,21 @@ function isOtherWrite({ call, record }: Attempt, now: StoredRecord | undefined):
 
 /** The answer for an attempt that did not succeed. */
 function answerFromRecord(
+  { clock }: Env,
   call: Call,
   record: StoredRecord,
-  { ending, thrown }: Try,
+  ended: Try,
   more: Partial<Receipt>,
 ): Result {
+  const { ending, thrown } = ended;
   if (record.status === 'unknown') {
     const because = thrown === undefined && 'because' in ending ? ending.because : undefined;
-    const lacksVia = 'lacksVia' in ending;
-    const doubt = refuseInDoubt(call, record, { cause: thrown, because, lacksVia });
+    const lacksWord = 'lacksWord' in ending;
+    const doubt = refuseInDoubt(call, record, { cause: thrown, because, lacksWord });
     return { ...doubt, receipt: { ...doubt.receipt, ...more } };
   }
-  return refuse(call, record, errorFromRecord(record, thrown), more);
+  const retryAfterMs = record.status === 'released' ? readDelayMs(ended, clock) : undefined;
+  return refuse(call, record, errorFromRecord(record, thrown, retryAfterMs), more);
 }
 
 /** The ledger could not store the ending: never acknowledged, never repeated, settled as soon as possible. */

@@ -51,7 +51,7 @@ function beginGuarded<Value>(pipeline: Pipeline, clock: Clock, call: Call): Prom
       const { tool } = call;
       const threw = (given: unknown): Try => {
         const thrown = makeReadable(given);
-        return { ending: classifyThrown(attempt, thrown, requests.fates), thrown };
+        return { ending: classifyThrown(attempt, thrown, requests), thrown };
       };
       try {
         await attempt.ensureLease();

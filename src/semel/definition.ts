@@ -3,6 +3,7 @@
 import type { AttemptContext, Result } from '../call/index.ts';
 import type { Classified } from '../core/contract/classify.ts';
 import type { Contract, ContractDefinition, IfBusy } from '../core/contract/contract.ts';
+import type { Seen } from '../core/contract/one-request.ts';
 import type { Per } from '../core/contract/period.ts';
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../core/contract/standard-schema.ts';
 import type { Normaliser } from '../core/key/identity.ts';
@@ -63,12 +64,15 @@ interface Definition<Args, Value, Prepared, Busy extends IfBusy>
     ctx: VerifyContext,
   ) => Verification<NoInfer<Awaited<Value>>> | Promise<Verification<NoInfer<Awaited<Value>>>>;
   /** What an error of the tool's own request means: a function, or a table by the error's `code`. */
-  readonly classify?: ((error: unknown) => Classified | undefined) | ClassifyTable;
+  readonly classify?: Classify;
   /** Fetches the live value on a replay. */
   readonly onReplay?: (
     replayed: Replayed<Args, NoInfer<Awaited<Value>>>,
   ) => NoInfer<Value> | Promise<NoInfer<Awaited<Value>>>;
 }
+
+/** What an error of the tool's own request means: a function such as `oneRequest`, or a table by the error's `code`. */
+export type Classify = ((error: unknown, seen: Seen) => Classified | undefined) | ClassifyTable;
 
 /** What is remembered needs to know what bounds one intent. */
 type Bounded =

@@ -7,6 +7,7 @@ export { type Ambient, ambient, namedCaller } from './calls/ambient.ts';
 export type { KeyInfo } from './calls/key-info.ts';
 export type {
   CallOptions,
+  Classify,
   ClassifyTable,
   Path,
   Replayed,

@@ -198,9 +198,11 @@ describe('effects that nobody saw', () => {
 
   test('the error names the line that would have decided it', async () => {
     const { result } = await ended((ctx) => post(ctx, '/status/429'));
-    expect(result.ok ? '' : result.error.correctiveAction).toContain("add via: 'fetch'");
+    const advice = result.ok ? '' : result.error.correctiveAction;
+    expect(advice).toContain('add classify: oneRequest');
+    expect(advice).toContain("add via: 'fetch'");
     const { result: other } = await ended((ctx) => post(ctx, '/status/500'));
-    expect(other.ok ? '' : other.error.correctiveAction).not.toContain('via');
+    expect(other.ok ? '' : other.error.correctiveAction).not.toMatch(/via|oneRequest/);
   });
 });
 
@@ -213,53 +215,12 @@ describe("via: 'fetch'", () => {
   test('a provider may say what its error means', async () => {
     const provider = { name: 'sms', window: 0, sentBy: 'nobody', classify: () => 'rejected' } as const;
     const run: Run = () => Promise.reject(new Error('no such number'));
-    expect(await ended(run, { via: 'one-request', provider })).toMatchObject({ code: 'FAILED' });
+    expect(await ended(run, { via: 'fetch', provider })).toMatchObject({ code: 'FAILED' });
   });
 
   test('another word is refused', () => {
     const define = () => quick().tool({ ...base, via: 'axios' as never, run: () => 1 });
     expect(define).toThrow(/"axios" is/);
-  });
-});
-
-describe("via: 'one-request'", () => {
-  const via = 'one-request';
-
-  test('a client of its own that was refused the connection: not landed', async () => {
-    const run: Run = () => fetch(deaf, { method: 'POST' });
-    expect(await ended(run, { via })).toMatchObject({ code: 'NOT_LANDED', status: 'released' });
-  });
-
-  test('a request that may have arrived: in doubt', async () => {
-    const run: Run = () => fetch(`${server.url}/reset`, { method: 'POST' });
-    expect(await ended(run, { via })).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
-  });
-
-  test.each<[string, object, ErrorCode]>([
-    ['while it connected', { code: 'EHOSTUNREACH', syscall: 'connect' }, 'NOT_LANDED'],
-    ['while it read the answer', { code: 'EHOSTUNREACH', syscall: 'read' }, 'IN_DOUBT'],
-    // As clients do that keep the code of an error and nothing else (node-fetch).
-    ['nobody says when', { code: 'EHOSTUNREACH', type: 'system' }, 'IN_DOUBT'],
-    ['nobody says when', { code: 'ENETUNREACH', type: 'system' }, 'IN_DOUBT'],
-    ['by name', { code: 'ENOTFOUND', type: 'system' }, 'NOT_LANDED'],
-  ])('a route that is lost: %s %j: %s', async (_, fields, code) => {
-    const run: Run = () => {
-      throw Object.assign(new Error('the route is lost'), fields);
-    };
-    expect(await ended(run, { via })).toMatchObject({ code });
-  });
-
-  test('the one request may go through ctx.fetch', async () => {
-    expect(await ended((ctx) => post(ctx, '/status/429'), { via })).toMatchObject({ status: 'released' });
-    expect(await ended((ctx) => post(ctx, '/status/200'), { via })).toMatchObject({ status: 'succeeded' });
-  });
-
-  test('where there were two, nothing is concluded', async () => {
-    const run: Run = async (ctx) => {
-      await post(ctx, '/status/429').catch(() => undefined);
-      await post(ctx, '/status/429');
-    };
-    expect(await ended(run, { via })).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
   });
 });
 

@@ -40,6 +40,8 @@ export interface Plan {
   readonly classifies: boolean;
   /** Its errors say what they mean by a code, which the contract or its provider row knows, and not by a word. */
   readonly hasCodes: boolean;
+  /** `classify: oneRequest`. */
+  readonly isOneRequest: boolean;
   /** `run` returns a generator, whose body would send. */
   readonly isLazy: boolean;
   /** `run` looks at its signal before it sends. */
@@ -79,7 +81,10 @@ export function makePlan(chance: Chance, index: number, bias: Profile['bias']): 
   const words = makeWords(chance);
   const target = makeTarget(chance, bias, parts, traits.hasVerify);
   const via = makeVia(chance, parts);
-  const definition = { ...makeDefinition(chance, `tool${index}`, bias, traits.hasPrepare, target), ...via };
+  const definition = {
+    ...makeDefinition(chance, `tool${index}`, bias, traits.hasPrepare, target),
+    ...(via === 'fetch' ? { via } : {}),
+  };
   const first: Draft = { ...words, definition: { ...definition, ...words.lists }, period };
   const drafts = chance.happens(0.3) ? [first, nextVersion(chance, first)] : [first];
   const callers = chance.happens(0.2) ? chance.pick(severalCallers) : [undefined];
@@ -101,6 +106,7 @@ export function makePlan(chance: Chance, index: number, bias: Profile['bias']): 
     callerKey,
     classifies,
     hasCodes,
+    isOneRequest: via === 'one request',
     isLazy: chance.happens(0.015),
     polite: chance.happens(0.5),
   };

@@ -56,7 +56,7 @@ const features: Readonly<Record<string, Has>> = {
   verify: (_, { hasVerify }) => hasVerify,
   'verify: of a list that lags': (_, { hasVerify, target }) => hasVerify && target.listLagMs > 0,
   'via: fetch': ({ definition }) => definition.via === 'fetch',
-  'via: one-request': ({ definition }) => definition.via === 'one-request',
+  'classify: oneRequest': (_, { isOneRequest }) => isOneRequest,
   classify: (_, { classifies }) => classifies,
   'provider: with classify': ({ definition }) => definition.provider?.classify !== undefined,
   'onDoubt: rerun': ({ definition }) => definition.onDoubt === 'rerun',

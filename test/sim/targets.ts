@@ -57,13 +57,12 @@ export function makeParts(chance: Chance): readonly Part[] {
 }
 
 /** How all effects of a run are sent, where its author can say so. */
-export function makeVia(chance: Chance, parts: readonly Part[]): { readonly via?: Via } {
+export function makeVia(chance: Chance, parts: readonly Part[]): Via | 'one request' | undefined {
   const [first] = parts;
   const isFetched = parts.every(({ way }) => way === 'fetch');
-  if (isFetched && chance.happens(0.6)) return { via: 'fetch' };
+  if (isFetched && chance.happens(0.6)) return 'fetch';
   // What is sent again by an SDK is a second request.
-  if (parts.length === 1 && first?.retries === false && chance.happens(0.3)) return { via: 'one-request' };
-  return {};
+  return parts.length === 1 && first?.retries === false && chance.happens(0.3) ? 'one request' : undefined;
 }
 
 /** What its errors mean, by their codes. */

@@ -3,6 +3,7 @@
 
 import type { AttemptContext, Tool } from '../../src/call/index.ts';
 import type { Contract } from '../../src/core/contract/contract.ts';
+import { oneRequest } from '../../src/core/contract/one-request.ts';
 import { AlreadyLanded, Rejected } from '../../src/core/signals.ts';
 import {
   landed,
@@ -63,7 +64,11 @@ export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker
       ? async (_args: unknown, ctx: VerifyContext) =>
           verify(sim, plan, contract, worker, await callOf(() => ctx.key))
       : undefined,
-    classify: plan.classifies ? meaningOfCode : undefined,
+    classify: plan.isOneRequest
+      ? (error, seen) => (plan.classifies ? meaningOfCode(error) : undefined) ?? oneRequest(error, seen)
+      : plan.classifies
+        ? meaningOfCode
+        : undefined,
   } as Tool;
 }
 

@@ -6,6 +6,7 @@ import type { Contract } from '../../src/core/contract/contract.ts';
 import { isRepeatable } from '../../src/core/contract/words.ts';
 import { providerKey } from '../../src/core/key/key.ts';
 import { MaybeLanded, NotLanded, PartialSuccess, Rejected } from '../../src/core/signals.ts';
+import type { Chance } from './chance.ts';
 import type { Plan } from './contracts.ts';
 import { meaningOf, readMeaning } from './fields.ts';
 import type { Attempt, CallLog, KeyLog } from './log.ts';
@@ -51,7 +52,7 @@ export async function sendAll(run: Run): Promise<Value> {
   const { faults } = sim;
   if (faults.strike('effect landed, then another call failed', 0.05 * (1 + 2 * faults.profile.effect)))
     // Who says that there is one request has no other that could fail so.
-    throw run.contract.via === 'one-request' ? new TypeError('a mistake after it landed') : noConnection();
+    throw plan.isOneRequest ? new TypeError('a mistake after it landed') : noConnection();
   return value as Value;
 }
 
@@ -206,14 +207,29 @@ function maySend({ sim: { log, scheduler }, plan, contract, call, hasSent }: Run
 }
 
 /** An SDK knows its own request; where something else is out, the tool knows that it cannot speak for the whole. */
-function sdkError({ sim: { chance }, plan, contract }: Run, { kind }: Answer, isOpen: boolean): Error {
+function sdkError({ sim: { chance }, plan }: Run, { kind }: Answer, isOpen: boolean): Error {
   if (isOpen)
     return chance.happens(0.2) ? new PartialSuccess('the first part') : new Error(`${kind}, and more is out`);
+  if (kind === 'ambiguous' && plan.isOneRequest && chance.happens(0.5)) return clientError(chance, kind);
   if (kind === 'ambiguous')
     return chance.happens(0.3) ? new MaybeLanded('no answer') : new Error('no answer');
-  if (kind === 'not sent' && contract.via === 'one-request' && chance.happens(0.5)) return noConnection();
+  if (plan.isOneRequest && chance.happens(0.5)) return clientError(chance, kind);
   if (plan.hasCodes) return coded(kind);
   return kind === 'refused' ? new Rejected('refused') : new NotLanded('not sent');
+}
+
+/** As HTTP clients throw it: with the status of the answer, or with the syscall that failed. */
+function clientError(chance: Chance, kind: Answer['kind']): Error {
+  const status = { refused: [400, 404, 422], denied: [401, 403, 407, 429], ambiguous: [408, 409, 425, 500] };
+  if (kind === 'not sent') return noConnection();
+  if (kind === 'ambiguous' && chance.happens(0.5)) return networkError('ECONNRESET', 'read');
+  const answered = chance.pick(status[kind as 'refused' | 'denied' | 'ambiguous']);
+  const fields = chance.pick([
+    { status: answered },
+    { statusCode: answered },
+    { response: { status: answered } },
+  ]);
+  return Object.assign(new Error(`HTTP ${answered}`), fields);
 }
 
 /** What was said of a request through `ctx.fetch`, semel has seen itself. */

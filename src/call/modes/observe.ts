@@ -64,7 +64,7 @@ async function record(env: Env, active: ActiveCall, claimed: StoredRecord): Prom
       return { ending: { outcome: 'succeeded', value: await effect }, thrown: undefined };
     } catch (caught) {
       const thrown = makeReadable(caught);
-      return { ending: classifyThrown(attempt, thrown, requests.fates), thrown };
+      return { ending: classifyThrown(attempt, thrown, requests), thrown };
     }
   };
   const { receipt } = await runAttempt(env, active, claimed, firstPurpose, body);

@@ -16,6 +16,7 @@ import {
   backoffMs,
   isLate,
   lazyRunError,
+  lookAt,
   type PrepareTarget,
   prepareAndDispatch,
 } from '../run-tool.ts';
@@ -92,7 +93,8 @@ export async function runWithoutClaim(env: Env, call: Call, { runExternally }: B
 
 /** The tool or its provider says that a retry is useless. */
 function isRejected({ tool }: Call, error: unknown): boolean {
-  return makeReadable(error) instanceof Rejected || askClassifiers(tool, error) === 'rejected';
+  const thrown = makeReadable(error);
+  return thrown instanceof Rejected || askClassifiers(tool, thrown, lookAt(tool, thrown)) === 'rejected';
 }
 
 /** Every try has the same key, and a provider would refuse a different request under it. */

@@ -6,6 +6,7 @@ import type { Provider } from '../../core/contract/provider.ts';
 import { SemelError } from '../../core/errors.ts';
 import { providerKey } from '../../core/key/key.ts';
 import { MaybeLanded } from '../../core/signals.ts';
+import { countRequests } from './counter.ts';
 import { followRedirect } from './redirect.ts';
 import { findSdkKey, readCarriedKey, sdkKeyPrefix, withKey } from './request-key.ts';
 import type { Stop } from './stop.ts';
@@ -36,6 +37,9 @@ export class Requests {
   #dispatches: Set<Promise<void>> | undefined;
   #identifying: Promise<unknown> | undefined;
   #isOver = false;
+  #counted: (() => number) | undefined;
+  /** Of the last answer. */
+  headers: Headers | undefined;
 
   constructor(source: RequestSource) {
     this.#source = source;
@@ -43,6 +47,17 @@ export class Requests {
 
   get fates(): readonly RequestFate[] {
     return this.#fates ?? noFates;
+  }
+
+  /** How many HTTP requests were made by any client while `count` was asked to. */
+  get sent(): number {
+    return this.#counted?.() ?? 0;
+  }
+
+  count<T>(work: () => T): T {
+    const { value, count } = countRequests(work);
+    this.#counted = count;
+    return value;
   }
 
   keyFor(part?: string): string {
@@ -106,6 +121,7 @@ export class Requests {
     try {
       response = await fetch(request, { signal, redirect: 'manual' });
       fates[nth] = classifyStatus(response.status);
+      this.headers = response.headers;
     } catch (error) {
       fates[nth] = classifyRequestError(error);
       throw error;

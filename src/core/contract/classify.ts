@@ -21,14 +21,11 @@ export type Ending =
       readonly outcome: Exclude<Outcome, 'succeeded'>;
       readonly because: string;
       /** It would be definite if the contract said how all its effects are sent. */
-      readonly lacksVia?: true;
+      readonly lacksWord?: true;
     };
 
-/**
- * How a tool sends all its effects: each through `ctx.fetch`, or as one request with any client. Without it, a refused
- * request says nothing about what else `run` did.
- */
-export type Via = 'fetch' | 'one-request';
+/** How a tool sends all its effects. Without it, a refused request says nothing about what else `run` did. */
+export type Via = 'fetch';
 
 interface Thrown {
   readonly error: unknown;
@@ -38,6 +35,8 @@ interface Thrown {
   readonly repeatable: boolean;
   /** From the contract's or the provider's `classify`. */
   readonly classified: Classified | undefined;
+  /** What it would mean if the contract said that `run` makes one request. */
+  readonly asOneRequest: Classified | undefined;
   /** The requests that were made through `ctx.fetch`. */
   readonly requests: readonly RequestFate[];
   readonly via: Via | undefined;
@@ -53,8 +52,8 @@ export function classify(thrown: Thrown): Ending {
   if (known !== undefined) return known;
   if (repeatable) return { outcome: 'released', because: 'the effect is declared harmless to repeat' };
   const because = 'it was thrown after the dispatch, and nothing says what it means';
-  const lacksVia = classifyRequests({ ...thrown, via: 'one-request' }) !== undefined;
-  return { outcome: 'unknown', because, ...(lacksVia && { lacksVia }) };
+  const lacksWord = thrown.asOneRequest !== undefined;
+  return { outcome: 'unknown', because, ...(lacksWord && { lacksWord }) };
 }
 
 function readSignal(signal: unknown): Ending | undefined {
@@ -71,12 +70,10 @@ function readSignal(signal: unknown): Ending | undefined {
 
 /** Definite only if every request has a definite fate and none went unseen. */
 function classifyRequests({ requests, via, error }: Thrown): Ending | undefined {
-  if (via === undefined || (via === 'one-request' && requests.length > 1)) return undefined;
+  if (via === undefined) return undefined;
   if (requests.some((fate) => fate === 'landed' || fate === 'ambiguous')) return undefined;
-  // Of another client only the error is visible: it proves that no connection was made, or that there was a client.
-  const isUnseen = requests.length === 0;
-  if (isUnseen && via === 'one-request' && classifyRequestError(error) !== 'not sent') return undefined;
-  if (isUnseen && via === 'fetch' && listErrorCodes(error).length > 0) return undefined;
+  // An error code comes from another client.
+  if (requests.length === 0 && listErrorCodes(error).length > 0) return undefined;
   if (requests.some((fate) => fate === 'refused'))
     return { outcome: 'failed', because: 'every request was refused' };
   return { outcome: 'released', because: 'no request was sent, or it was turned away for now' };
@@ -180,22 +177,27 @@ function readAll(value: unknown): void {
     Reflect.get(value, field);
 }
 
-const beforeTheConnection = new Set(['connect', 'getaddrinfo', undefined]);
+/** If one of these fails, whatever its code, there was no connection. */
+const beforeTheConnection = new Set<unknown>(['connect', 'getaddrinfo']);
 
-/** These can also end an established connection: from the code alone, nobody knows. */
-const alsoLater = new Set(['EHOSTUNREACH', 'ENETUNREACH']);
-
-const neverSent = new Set([
+/** Certain without a syscall too. ETIMEDOUT, EHOSTUNREACH and others can also end an established connection. */
+const neverSent = new Set<unknown>([
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
+  // Certificates are checked before the request is sent.
   'ERR_TLS_CERT_ALTNAME_INVALID',
+  'ERR_TLS_CERT_ALTNAME_FORMAT',
+  'HOSTNAME_MISMATCH',
   'CERT_HAS_EXPIRED',
+  'CERT_NOT_YET_VALID',
+  'CERT_REVOKED',
+  'CERT_UNTRUSTED',
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
@@ -203,10 +205,9 @@ const neverSent = new Set([
 export function classifyRequestError(error: unknown): RequestFate {
   for (const cause of listCauses(error)) {
     const { code, syscall } = cause as { code?: unknown; syscall?: unknown };
-    // The same codes can end a connection after the request was sent: only `connect` is certain.
-    const isEarly = beforeTheConnection.has(syscall as string);
-    const isCertain = syscall !== undefined || !alsoLater.has(code as string);
-    if (typeof code === 'string' && neverSent.has(code) && isEarly && isCertain) return 'not sent';
+    // The same codes can end a connection after the request was sent.
+    const isEarly = syscall === undefined ? neverSent.has(code) : beforeTheConnection.has(syscall);
+    if (isEarly && typeof code === 'string') return 'not sent';
     // Several addresses were tried and none answered.
     if (cause instanceof AggregateError && cause.errors.length > 0) {
       return cause.errors.every((each) => classifyRequestError(each) === 'not sent')

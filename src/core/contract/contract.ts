@@ -55,7 +55,7 @@ export interface ContractDefinition {
   readonly provider?: Provider;
   /** Trust "not landed" only this long after an attempt has ended or can no longer send. @default '60s' */
   readonly verifyAfter?: Duration;
-  /** How `run` sends all its effects: lets a request that was refused or never sent decide what an error means. */
+  /** All effects of `run` go through `ctx.fetch`: its requests decide what an error means. */
   readonly via?: Via;
   readonly dispatch?: 'claim' | 'explicit';
   readonly result?: 'value' | 'reference';
@@ -200,10 +200,7 @@ export function defineContract(
     networkMs,
     // Without a timeout only the lease bounds it, and every renewal restarts it.
     inFlightForMs: (Number.isFinite(timeoutMs) ? Math.max(timeoutMs, leaseMs) : leaseMs) + networkMs,
-    via:
-      definition.via === undefined
-        ? undefined
-        : oneOf<Via>(name, 'via', definition.via, ['fetch', 'one-request']),
+    via: definition.via === undefined ? undefined : oneOf<Via>(name, 'via', definition.via, ['fetch']),
     dispatch: chooseDispatch(name, definition, traits),
     result: oneOf(name, 'result', definition.result ?? 'value', ['value', 'reference']),
     redact: checkFields(name, { volatile: definition.redact ?? [] }, 'redact').volatile,
