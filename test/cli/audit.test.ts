@@ -40,11 +40,42 @@ test('repeats are found by the fields that were named, the most suspicious first
 test('what is not said is guessed, and told; args in a text are looked into; nothing is sent raw', async () => {
   const { code, stdout } = await semel(['audit', log]);
   expect(code).toBe(1);
-  expect(stdout).toContain('1 of 6 calls look like repeats.');
-  expect(stdout).toContain('The same: tool, args (guessed; say it by --same), within 1h by ts; the key key.');
+  expect(stdout).toContain('2 of 6 calls look like repeats; 1 within 30s of a restart.');
+  expect(stdout).toContain(
+    'The same: tool, args (guessed; text such as `body` may differ; name the fields with --same)',
+  );
+  expect(stdout).toMatch(/2× mail\.send {2}\["mail\.send",\{"lead":42\}\].*in 2 wordings/s);
   expect(stdout).toContain('2× search  ["search",{"q":"x"}]');
   expect(stdout).toContain('Could not be read: 1 line (6).');
   expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+});
+
+test('one mail in three wordings and one order refunded three times are found without a word about fields', async () => {
+  const times = ['00', '20', '40'];
+  const calls = times.flatMap((second, n) => [
+    { tool: 'mail.send', args: { to: 'ann', body: ['Hi', 'Hello', 'Dear Ann'][n] } },
+    { tool: 'refund', args: { order: 17, reason: `reason ${n}`, requested_at: second } },
+    { tool: 'post', args: { text: `post ${n}` } },
+  ]);
+  const lines = calls.map((call, n) => JSON.stringify({ ts: `2026-06-19T09:00:${10 + n}Z`, ...call }));
+  const found = await json(['audit', file('worded.jsonl', lines.join('\n'))]);
+  expect(found).toMatchObject({
+    repeats: 4,
+    groups: [
+      { count: 3, wordings: 3 },
+      { count: 3, wordings: 3 },
+    ],
+  });
+  const table = [
+    'time,recipient,template,body',
+    ...times.map((s, n) => `2026-06-19T09:00:${s}Z,ann,welcome,hi ${n}`),
+  ];
+  const csv = await json(['audit', file('worded.csv', table.join('\n'))]);
+  expect(csv).toMatchObject({
+    repeats: 2,
+    groups: [{ wordings: 3 }],
+    compared: { same: ['recipient', 'template'] },
+  });
 });
 
 test('the same for programs', async () => {

@@ -291,6 +291,7 @@ const cases: Record<FindingId, { planted: Seen[]; quiet: Seen[] }> = {
       repeats(3, 4 * second, inConversations),
       repeats(3, 4 * second, (_, at) => ({ args: { to: 'ann', sentAt: new Date(at).toISOString() } })),
       repeats(3, 4 * second, (nth) => ({ args: { to: 'ann', meta: { requestId: `r${nth}` } } })),
+      repeats(3, 4 * second, (nth) => ({ args: { to: 'ann', body: `wording ${nth}` } })),
       repeats(3, 4 * second, (nth) => ({
         key: `mail.send/=0d9a3a5e-7f5e-4a53-9b5e-00000000000${nth}`,
         args: { to: 'ann' },
@@ -388,10 +389,11 @@ test('a finding names the ledger’s words that lead to it: namespace, contract,
 
 test('why a key never hits is told: what is fresh, or what differs', () => {
   const why = (given: Seen) => findingsIn(given, ['KEY_NEVER_HITS'])[0]?.found;
-  const [conversations, instants, requests, keys] = cases.KEY_NEVER_HITS.planted.map(why);
+  const [conversations, instants, requests, wordings, keys] = cases.KEY_NEVER_HITS.planted.map(why);
   expect(conversations).toContain('the conversation differs');
-  expect(instants).toContain('`sentAt` is fresh each time');
-  expect(requests).toContain('`meta.requestId` is fresh each time');
+  expect(instants).toContain('`sentAt` changes each time');
+  expect(requests).toContain('`meta.requestId` changes each time');
+  expect(wordings).toContain('`body` changes each time');
   expect(keys).toContain('own key is fresh each time');
 });
 

@@ -178,6 +178,14 @@ describe('an action ledger', () => {
     expect((await semel(mapped)).stdout).toContain('Imported 1 (1 in doubt)');
   });
 
+  test('whose lines have no status is imported once it is said what such a line means', async () => {
+    const path = file('bare.jsonl', '{"key":"a","ts":"2026-06-19T09:00:00Z"}\n{"key":"b","status":null}\n');
+    const refused = await semel(['import', path, '--tool', 'mail.send', ...on('bare.db')]);
+    expect([refused.code, refused.stderr]).toEqual([64, expect.stringContaining('--map none=done')]);
+    const mapped = ['import', path, '--tool', 'mail.send', '--map', 'none=done', ...on('bare.db')];
+    expect((await semel(mapped)).stdout).toContain('Imported 2');
+  });
+
   test('needs the name of its contract', async () => {
     const { code, stderr } = await semel(['import', `${folder}/actions.jsonl`, ...on('unnamed.db')]);
     expect(code).toBe(64);

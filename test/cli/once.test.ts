@@ -26,6 +26,16 @@ describe('an effect', () => {
     expect(at.lines('effects')).toHaveLength(2);
   });
 
+  test('is listed with the ids that the user gave, and no digest of its command', async () => {
+    const at = place();
+    await at.semel('once', 'mail', '--id', 'lead=42', '--', 'sh', '-c', 'exit 1');
+    const [{ id }] = (await at.json('ls')) as [{ id: string }];
+    for (const shown of [await at.semel('ls'), await at.semel('doubt'), await at.semel('show', id)]) {
+      expect(shown.stdout).toContain('{"lead":"42"}');
+      expect(shown.stdout).not.toContain('$command');
+    }
+  });
+
   test('takes its identity as JSON too, from a file or from stdin', async () => {
     const at = place();
     writeFileSync(at.path('id.json'), '{"template":"welcome","lead":"42"}');

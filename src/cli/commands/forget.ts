@@ -7,8 +7,8 @@ import { namespacesFor } from '../args/namespaces.ts';
 import { mustBeOperator } from '../caller.ts';
 import { command } from '../command.ts';
 import { toggle } from '../flags.ts';
-import { complain, oneLine, print, printAside } from '../render/print.ts';
-import { ageText, nameOf, stateOf } from '../render/state.ts';
+import { complain, print, printAside } from '../render/print.ts';
+import { ageText, argsText, nameOf, stateOf } from '../render/state.ts';
 import { usageError } from '../usage.ts';
 
 export default command({
@@ -33,7 +33,7 @@ cannot be forgotten: use semel resolve.`,
     if (!values.yes) {
       const lines = records.map(
         (record) =>
-          `  ${record.ref}  ${nameOf(record)}  ${stateOf(record)} ${ageText(record)}  ${oneLine(record.args, 80)}`,
+          `  ${record.ref}  ${nameOf(record)}  ${stateOf(record)} ${ageText(record)}  ${argsText(record, 80)}`,
       );
       complain('the next call of each of these executes, whether it landed before or not:');
       printAside(...lines.map((line) => line.trimEnd()));

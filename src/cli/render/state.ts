@@ -1,9 +1,9 @@
 // A record in lists: one word for its state, one name, one instant. Derived, never stored.
 
 import { formatDuration } from '../../core/contract/duration.ts';
-import { contractName } from '../../jobs/index.ts';
+import { commandField, contractName } from '../../jobs/index.ts';
 import type { RecordInfo } from '../../semel/index.ts';
-import { type Cell, relative } from './print.ts';
+import { type Cell, oneLine, relative } from './print.ts';
 
 export type State = 'running' | 'in doubt' | 'abandoned' | 'succeeded' | 'failed' | 'released';
 
@@ -59,6 +59,14 @@ function decoded(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** The args that the user gave. The digest of a command line tells `semel once` of another one; people need not see it. */
+export function argsText({ args }: RecordInfo, maxLength?: number): string {
+  if (typeof args !== 'object' || args === null || !Object.hasOwn(args, commandField))
+    return oneLine(args, maxLength);
+  const { [commandField]: _, ...given } = args as Readonly<Record<string, unknown>>;
+  return oneLine(given, maxLength);
 }
 
 /** When it got its state: dispatched, settled or released. Renewing a lease does not count. */

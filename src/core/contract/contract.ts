@@ -1,6 +1,7 @@
 // How one tool's effect may be repeated. A contract that promises what it cannot keep is refused at construction, with the
 // field and what to do.
 
+import { looksFresh, looksReworded } from '../key/changing-names.ts';
 import type { Normaliser } from '../key/identity.ts';
 import { isBlank } from '../plain.ts';
 import type { Via } from './classify.ts';
@@ -229,9 +230,10 @@ function checkName(name: unknown, path: string): string {
 
 /** Identity fields whose names suggest that they change between retries: the usual cause of a second effect. */
 export function suspiciousFields({ identity }: FieldLists, seen: readonly string[]): readonly string[] {
-  const fresh =
-    /^(reason|body|text|message|subject|description|comment|note|summary|timestamp|now|time|trace_?id|request_?id|nonce|uuid|random)$/i;
-  return (identity ?? seen).filter((path) => fresh.test(path.slice(path.lastIndexOf('.') + 1)));
+  return (identity ?? seen).filter((path) => {
+    const name = path.slice(path.lastIndexOf('.') + 1);
+    return looksReworded(name) || looksFresh(name);
+  });
 }
 
 /** The name suggests that it sets a value. A repeat within one period is then not a retry: on, off, on would run on, off. */

@@ -119,6 +119,7 @@ function jsonOf(reading: Reading, { withinMs, nearMs }: ReadingOptions, limit: n
     groups: groups.slice(0, limit).map((group) => ({
       ...group,
       keys: [...group.keys],
+      wordings: group.wordings.size,
       calls: group.calls.map((call) => ({ ...call, at: iso(call.at) })),
       restart: group.restart === undefined ? null : { ...group.restart, at: iso(group.restart.at) },
     })),

@@ -1,6 +1,6 @@
 // Which fields of a log hold the time, the key, the tool and the args: as named by options, or guessed from the first lines.
 
-import { isFreshName } from '../../args/fresh-names.ts';
+import { looksFresh, looksReworded } from '../../../core/key/changing-names.ts';
 import { instantOf } from '../../args/instant.ts';
 import { parseIfJson, valueAt } from '../../args/path.ts';
 
@@ -9,6 +9,8 @@ export type Fields = Readonly<Record<string, unknown>>;
 export interface Chosen {
   /** What two calls must share to be the same. */
   readonly same: readonly string[];
+  /** Columns that may be worded differently. */
+  readonly worded: readonly string[];
   readonly time: string;
   readonly key: string | undefined;
   /** The field that names the tool, and the one that holds its args, where they are known. */
@@ -37,7 +39,7 @@ const timeNames = /^(ts|time|timestamp|@timestamp|now|at|date)$/i;
 
 /** Comparing these would hide every repeat. */
 export function isFresh(name: string): boolean {
-  return timeNames.test(name) || isFreshName(name);
+  return timeNames.test(name) || looksFresh(name);
 }
 
 function asFields(value: unknown): Fields | undefined {
@@ -45,11 +47,23 @@ function asFields(value: unknown): Fields | undefined {
   return typeof found === 'object' && found !== null && !Array.isArray(found) ? (found as Fields) : undefined;
 }
 
-/** Args without the fields that differ at each call. */
-export function withoutFresh(value: unknown): unknown {
+export interface Compared {
+  /** What is the same in every call of one intent. */
+  readonly kept: unknown;
+  /** What a model words differently each time. */
+  readonly worded: unknown;
+}
+
+/** Args that hold nothing but text are compared whole: two texts are two intents then. */
+export function splitArgs(value: unknown): Compared {
   const fields = asFields(value);
-  if (fields === undefined) return parseIfJson(value);
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => !isFresh(name)));
+  if (fields === undefined) return { kept: parseIfJson(value), worded: undefined };
+  const stable = Object.entries(fields).filter(([name]) => !isFresh(name));
+  const kept = stable.filter(([name]) => !looksReworded(name));
+  if (kept.length === 0 || kept.length === stable.length)
+    return { kept: Object.fromEntries(stable), worded: undefined };
+  const worded = stable.filter(([name]) => looksReworded(name));
+  return { kept: Object.fromEntries(kept), worded: Object.fromEntries(worded) };
 }
 
 export interface NamedFields {
@@ -70,10 +84,16 @@ export function choose(
   const args = argNames.find((path) => lines.some((line) => asFields(valueAt(line, path)) !== undefined));
   const places = ['', ...(args === undefined ? [] : [`${args}.`]), 'headers.'];
   const key = named.key ?? places.flatMap((place) => keys.map((path) => place + path)).find(has);
-  const same = named.same ?? guessSame(lines, name, args, [time, key]);
-  if (same === undefined) return { missing: 'same' };
+  const columns = named.same ?? guessSame(lines, name, args, [time, key]);
+  if (columns === undefined) return { missing: 'same' };
+  const isWorded = (column: string) => named.same === undefined && column !== name && looksReworded(column);
+  const kept = columns.filter((column) => !isWorded(column) || column === args);
+  // The tool's name alone would make one intent of everything.
+  const isEnough = kept.some((column) => column !== name);
+  const same = isEnough ? kept : columns;
+  const worded = columns.filter((column) => !same.includes(column));
   const guessed = (['same', 'time', 'key'] as const).filter((each) => named[each] === undefined);
-  return { same, time, key, name, args, guessed };
+  return { same, worded, time, key, name, args, guessed };
 }
 
 /** The tool and its args; in a table, the tool and every column that is not a time, a key or fresh. */

@@ -8,7 +8,8 @@ let line = 0;
 
 function call(same: string, at: number, over: Partial<Seen> = {}): Seen {
   line += 1;
-  return { line, at: at * second, same, shown: same, name: 'mail', key: undefined, failed: false, ...over };
+  const usual = { shown: same, wording: undefined, name: 'mail', key: undefined, failed: false };
+  return { line, at: at * second, same, ...usual, ...over };
 }
 
 test('the same call again, within the time since the last one, is a repeat', () => {

@@ -8,7 +8,9 @@ export interface Seen {
   readonly at: number;
   /** Stands for what must be the same: a digest. */
   readonly same: string;
-  /** The same, for people. */
+  /** Digest of what may be worded differently in the same call. */
+  readonly wording: string | undefined;
+  /** What is the same, for people. */
   readonly shown: string;
   readonly name: string;
   readonly key: string | undefined;
@@ -30,6 +32,8 @@ export interface Group {
   /** The first ones. */
   readonly calls: Occurrence[];
   readonly keys: Set<string>;
+  /** Digests: it was worded in so many ways. */
+  readonly wordings: Set<string>;
   shortestGapMs: number;
   /** Repeats right after a restart. */
   nearRestart: number;
@@ -83,6 +87,7 @@ export interface Finder {
 }
 
 interface Before extends Occurrence {
+  readonly wording: string | undefined;
   readonly failed: boolean;
   readonly group: Group | undefined;
 }
@@ -128,6 +133,7 @@ export function createFinder({ withinMs, nearMs, most = 500_000 }: FinderOptions
     group.count += 1;
     if (group.calls.length < keptCalls) group.calls.push({ line, at, key });
     if (key !== undefined && group.keys.size < keptKeys) group.keys.add(key);
+    if (seen.wording !== undefined && group.wordings.size < keptKeys) group.wordings.add(seen.wording);
     group.shortestGapMs = Math.min(group.shortestGapMs, Math.abs(at - before.at));
     if (before.failed) group.afterFailure += 1;
     // Only what was called before the restart is repeated because of it.
@@ -140,13 +146,14 @@ export function createFinder({ withinMs, nearMs, most = 500_000 }: FinderOptions
     return group;
   }
 
-  function begin({ name, shown }: Seen, { line, at, key }: Before): Group {
+  function begin({ name, shown }: Seen, { line, at, key, wording }: Before): Group {
     const group: Group = {
       name,
       shown,
       count: 1,
       calls: [{ line, at, key }],
       keys: new Set(key === undefined ? [] : [key]),
+      wordings: new Set(wording === undefined ? [] : [wording]),
       shortestGapMs: Number.POSITIVE_INFINITY,
       nearRestart: 0,
       afterFailure: 0,
@@ -176,11 +183,11 @@ export function createFinder({ withinMs, nearMs, most = 500_000 }: FinderOptions
     call(seen) {
       calls += 1;
       noteGap(seen);
-      const { same, line, at, key, failed } = seen;
+      const { same, line, at, key, failed, wording } = seen;
       const before = recent.get(same);
       const isRepeat = before !== undefined && Math.abs(at - before.at) <= withinMs;
       const group = isRepeat ? repeated(seen, before) : undefined;
-      recent.set(same, { line, at, key, failed, group });
+      recent.set(same, { line, at, key, failed, wording, group });
       noteKey(seen);
     },
     restart(line, at) {

@@ -6,7 +6,7 @@ import { instantOf } from '../../args/instant.ts';
 import { parseIfJson, valueAt } from '../../args/path.ts';
 import { cut } from '../../render/print.ts';
 import type { Entry } from './entries.ts';
-import { type Chosen, choose, type Fields, type NamedFields, withoutFresh } from './fields.ts';
+import { type Chosen, choose, type Fields, type NamedFields, splitArgs } from './fields.ts';
 import { createFinder, type Found, type Seen } from './finder.ts';
 
 export interface ReadingOptions extends NamedFields {
@@ -86,7 +86,11 @@ export async function readLog(
   function seenIn(fields: Fields, line: number, at: number, by: Chosen): Seen | undefined {
     const values = by.same.map((path) => valueAt(fields, path));
     if (values.includes(undefined)) return undefined;
-    const compared = textOf(values.map(by.guessed.includes('same') ? withoutFresh : parseIfJson));
+    const parts = by.guessed.includes('same')
+      ? values.map(splitArgs)
+      : values.map((value) => ({ kept: parseIfJson(value), worded: undefined }));
+    const compared = textOf(parts.map(({ kept }) => kept));
+    const worded = [...parts.map((part) => part.worded), ...by.worded.map((path) => valueAt(fields, path))];
     const name = copyOf(nameOf(fields, by));
     noteFields(name, fields, by);
     const key = by.key === undefined ? undefined : valueAt(fields, by.key);
@@ -94,6 +98,7 @@ export async function readLog(
       line,
       at,
       same: hash('sha1', compared, 'base64'),
+      wording: worded.some((part) => part !== undefined) ? hash('sha1', textOf(worded), 'base64') : undefined,
       shown: copyOf(cut(compared, 160)),
       name,
       key: key === undefined || key === null || key === '' ? undefined : keyText(String(key)),

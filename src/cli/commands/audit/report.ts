@@ -44,7 +44,9 @@ export function sentence({ found }: Reading, { nearMs }: Pick<Limits, 'nearMs'>)
 
 function compared({ chosen, found }: Reading, { withinMs }: Limits): string {
   const { same, time, key, guessed } = chosen;
-  const guess = guessed.includes('same') ? ' (guessed; say it by --same)' : '';
+  const guess = guessed.includes('same')
+    ? ' (guessed; text such as `body` may differ; name the fields with --same)'
+    : '';
   const by = key === undefined ? 'no key' : `the key ${key}${found.keyed === 0 ? ', which no call has' : ''}`;
   return printable(
     `The same: ${same.join(', ')}${guess}, within ${formatDuration(withinMs)} by ${time}; ${by}.`,
@@ -80,9 +82,10 @@ function lineCount(count: number): string {
 }
 
 function groupLines(group: Group): readonly string[] {
-  const { count, name, shown, calls, keys, restart, nearRestart, afterFailure } = group;
+  const { count, name, shown, calls, keys, wordings, restart, nearRestart, afterFailure } = group;
   const why = [
     keys.size > 1 ? `under ${keys.size} keys: the key is wrong` : keys.size === 1 ? 'under one key' : '',
+    wordings.size > 1 ? `in ${wordings.size} wordings` : '',
     nearRestart > 0
       ? `${nearRestart} right after a ${restart?.by === 'gap' ? 'gap' : 'restart'} (line ${restart?.line})`
       : '',

@@ -1,6 +1,6 @@
-// Which args look as if they were made for one call: current timestamps, and names like `requestId`.
+// Which args look as if they changed from call to call: current timestamps, names like `requestId` and `body`.
 
-import { isFreshName } from '../../args/fresh-names.ts';
+import { looksFresh, looksReworded } from '../../../core/key/changing-names.ts';
 
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i;
 
@@ -35,7 +35,7 @@ export function isFreshKey(key: string, at: number): boolean {
 }
 
 function isFresh(name: string, value: unknown, at: number): boolean {
-  if (isFreshName(name)) return true;
+  if (looksFresh(name) || looksReworded(name)) return true;
   if (typeof value === 'number') return isNow(value, at);
   if (value instanceof Date) return isNow(value.getTime(), at);
   return typeof value === 'string' && /^\d{4}-\d\d-\d\d[T ]\d\d:/.test(value) && isNow(Date.parse(value), at);

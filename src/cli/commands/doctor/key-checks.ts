@@ -27,7 +27,7 @@ export const keyNeverHits: Check<'KEY_NEVER_HITS'> = {
           namespace,
           contract,
           found: `The same args came again within seconds under another key, ${count(repeats, 'time')}, and none of these keys was ever hit: ${whyNew(chains)}.`,
-          next: 'Name what is fresh each time in `volatile`, and pass the conversation, turn or run that a retry shares with its first call.',
+          next: 'Name what is made for each call in `volatile` and what a model words differently in `content`, and pass the conversation, turn or run that a retry shares with its first call.',
           records: examples(repeated),
           lastAt: latest(repeated.map(({ createdAt }) => createdAt.getTime())),
         },
@@ -42,7 +42,7 @@ function isOwnIntent({ again, key, contract }: RecordSeen): boolean {
 }
 
 /**
- * The args but for what is fresh each time. Undefined where equal args say nothing: there are none, or they make the
+ * The args but for what changes from call to call. Undefined where equal args say nothing: there are none, or they make the
  * whole key and what tells them apart was not stored.
  */
 function intentOf({ args, key, createdAt }: RecordSeen): string | undefined {
@@ -78,7 +78,7 @@ function whyNew(chains: readonly (readonly RecordSeen[])[]): string {
   const fresh = new Set(records.flatMap(({ args, createdAt }) => freshFields(args, createdAt.getTime())));
   if (fresh.size > 0) {
     const named = [...fresh].map((field) => `\`${field}\``).join(', ');
-    return `${named} ${fresh.size === 1 ? 'is' : 'are'} fresh each time`;
+    return `${named} ${fresh.size === 1 ? 'changes' : 'change'} each time`;
   }
   if (records.every(({ key }) => key.split('/')[1]?.startsWith('=')))
     return 'the caller’s own key is fresh each time';

@@ -11,8 +11,8 @@ import { isAgent, personDecides } from '../../caller.ts';
 import { command } from '../../command.ts';
 import { text, toggle } from '../../flags.ts';
 import { warnIfEmpty } from '../../render/elsewhere.ts';
-import { oneLine, print, printable, printJson } from '../../render/print.ts';
-import { ageMs, isJobLock, nameOf } from '../../render/state.ts';
+import { print, printable, printJson } from '../../render/print.ts';
+import { ageMs, argsText, isJobLock, nameOf } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { verdictToChoose } from '../resolve/verdict.ts';
 import { contractLine, type Group, groupCommand, groupsOf } from './groups.ts';
@@ -114,7 +114,7 @@ function entry(item: RecordInfo, options: string, now: number): readonly string[
   const lines = [
     `  ${item.ref}  ${state} for ${formatDuration(ageMs(item, now))}`,
     `    key      ${item.key}`,
-    `    args     ${item.args === undefined ? 'not stored' : oneLine(item.args)}`,
+    `    args     ${item.args === undefined ? 'not stored' : argsText(item)}`,
     `    attempts ${item.attempts}, last by ${item.owner}${dispatched ?? ''}`,
   ];
   if (item.providerKey !== undefined) lines.push(`    sent key ${item.providerKey}`);

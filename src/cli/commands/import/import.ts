@@ -17,7 +17,7 @@ import { text, texts, toggle } from '../../flags.ts';
 import { chosenNamespace, type LedgerChoice, namespaceOf } from '../../ledger.ts';
 import { complain, print, printable, printJson } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
-import { type Meaning, meanings, meaningsWith, type PlainFields } from './plain.ts';
+import { type Meaning, meanings, meaningsWith, noStatus, type PlainFields } from './plain.ts';
 import { type Plan, planOf } from './plan.ts';
 import { importLines, type Report, reportLines } from './taking.ts';
 
@@ -31,7 +31,7 @@ imported.
 
 An action ledger needs --tool; its keys become the caller's own (\`key\` of a call, --key of \`semel once\`), its lines the
 values. Statuses like done, ok and sent mean done; pending and started mean in doubt; failed and error are skipped, since
-they may run again. Others need --map. If a key has several lines, the last counts, or the first that says done.`,
+they may run again. Others need --map; a line without a status has the status none. If a key has several lines, the last counts, or the first that says done.`,
   flags: {
     tool: text('<name>', 'action ledger: the contract of its records'),
     map: texts('<status>=<meaning>', `what a status means: ${meanings.join(', ')}`),
@@ -150,10 +150,11 @@ function check(plan: Plan, { tool, 'skip-bad': skipBad }: Given, chosen: string 
   if (plan.unknown.size > 0) {
     const named = [...plan.unknown].slice(0, 10).map(([status, line]) => `"${status}" (line ${line})`);
     const [first] = plan.unknown.keys();
-    refuse(
-      `these statuses are unknown: ${named.join(', ')}`,
-      `Map them: --map ${shellWord(first ?? '')}=${meanings.join('|')}.`,
-    );
+    const advice =
+      first === noStatus
+        ? 'Some lines have no status. If such a line means that it was done: --map none=done.'
+        : `Map them: --map ${shellWord(first ?? '')}=${meanings.join('|')}.`;
+    refuse(`these statuses are unknown: ${named.join(', ')}`, advice);
   }
 }
 

@@ -46,6 +46,9 @@ export function meaningsWith(mapped: ReadonlyMap<string, Meaning>): ReadonlyMap<
   return all;
 }
 
+/** The status of a line that has none: many such ledgers get a line only when the action is done, which nobody can guess. */
+export const noStatus = 'none';
+
 export interface PlainFields {
   readonly key: string;
   readonly time: string;
@@ -73,10 +76,10 @@ export function entryOf(line: Readonly<Record<string, unknown>>, fields: PlainFi
   const text = String(key);
   if (text === '' || text.length > 500 || /\p{Cc}/u.test(text) || !text.isWellFormed())
     return `its \`${fields.key}\` is not a text of 1 to 500 characters`;
-  if (typeof status === 'object' || status === undefined) return `it has no \`${fields.status}\``;
+  if (typeof status === 'object' && status !== null) return `its \`${fields.status}\` is not a word`;
   const at = instantOf(time);
   if (time !== undefined && at === undefined) return `its \`${fields.time}\` is not a time`;
-  return { key: text, status: plainStatus(status), at };
+  return { key: text, status: plainStatus(status ?? noStatus), at };
 }
 
 export interface Terms {

@@ -10,7 +10,6 @@ import { text, toggle } from '../../flags.ts';
 import { warnIfEmpty } from '../../render/elsewhere.ts';
 import {
   type Cell,
-  oneLine,
   print,
   printable,
   printJson,
@@ -18,7 +17,7 @@ import {
   relative,
   table,
 } from '../../render/print.ts';
-import { nameOf, sinceOf, stateCell } from '../../render/state.ts';
+import { argsText, nameOf, sinceOf, stateCell } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { type Filter, filterOf, statusWords } from './filter.ts';
 import { newest } from './newest.ts';
@@ -131,7 +130,7 @@ function cellsOf(record: RecordInfo): Row {
     stateCell(record),
     String(record.attempts),
     relative(sinceOf(record)),
-    record.args === undefined ? '' : oneLine(record.args, 120),
+    record.args === undefined ? '' : argsText(record, 120),
   ];
 }
 

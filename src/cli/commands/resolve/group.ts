@@ -4,8 +4,8 @@ import type { ActOptions, RecordInfo } from '../../../semel/index.ts';
 import { confirm } from '../../args/confirm.ts';
 import type { Namespaces } from '../../args/namespaces.ts';
 import { everyDoubt } from '../../args/records.ts';
-import { complain, oneLine, print, printAside, printJson } from '../../render/print.ts';
-import { ageText, nameOf } from '../../render/state.ts';
+import { complain, print, printAside, printJson } from '../../render/print.ts';
+import { ageText, argsText, nameOf } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { errorMatcher, errorText } from '../doubt/groups.ts';
 import { type Decision, printReport, type Report, settleMany, summarize } from './many.ts';
@@ -97,6 +97,6 @@ async function membersOf(ledger: Namespaces, { tool, error }: GroupChoice): Prom
 }
 
 function lineOf(record: RecordInfo): string {
-  const parts = [record.ref, nameOf(record), ageText(record), errorText(record), oneLine(record.args, 80)];
+  const parts = [record.ref, nameOf(record), ageText(record), errorText(record), argsText(record, 80)];
   return parts.filter((part) => part !== '').join('  ');
 }

@@ -6,7 +6,7 @@ import { namespacesFor } from '../../args/namespaces.ts';
 import { isAgent } from '../../caller.ts';
 import { command } from '../../command.ts';
 import { oneLine, print, printable, printJson, relative, styled } from '../../render/print.ts';
-import { ageText, isFailedRun, nameOf, stateCell } from '../../render/state.ts';
+import { ageText, argsText, isFailedRun, nameOf, stateCell } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { type AttemptInfo, attemptsOf } from './attempts.ts';
 import { type NextStep, nextSteps, withoutVerdicts } from './next.ts';
@@ -68,7 +68,7 @@ function evidence(record: RecordInfo, drift: readonly string[]): readonly string
     ['class', `${record.effect}, version ${record.version}`],
     ['asked by', asker.length === 0 ? undefined : asker.join(', ')],
     ['once more', record.again],
-    ['args', record.args === undefined ? 'not stored' : oneLine(record.args, 2000)],
+    ['args', record.args === undefined ? 'not stored' : argsText(record, 2000)],
     ['drift', drift.length === 0 ? undefined : `replays were worded differently in: ${drift.join(', ')}`],
     ['result', resultOf(record)],
     ['error', error && (isFailedRun(record) ? error.message : `${error.code}: ${error.message}`)],
