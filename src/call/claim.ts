@@ -12,6 +12,7 @@ import { type Moment, readMoment } from './heartbeat.ts';
 import type { Result } from './receipt.ts';
 import { abortedError, closedError } from './refusals.ts';
 import { settleLater } from './settle.ts';
+import type { Closable } from './work.ts';
 
 /** Why the next claim is made. */
 export interface Purpose {
@@ -37,7 +38,9 @@ export function chooseWayOut(call: Call, doubt: StoredRecord, tried: Purpose['tr
 }
 
 /** A request to the store, for a call whose caller may leave before the reply. */
-export class PendingRead<Reply = Loss | undefined> implements Requester<Reply> {
+export class PendingRead<Reply = Loss | undefined> implements Requester<Reply>, Closable {
+  previous: Closable | undefined;
+  next: Closable | undefined;
   abandon: Requester<Reply>['abandon'];
   readonly call: Call;
   /** The answer to its call, if that waits for this. */
@@ -45,6 +48,8 @@ export class PendingRead<Reply = Loss | undefined> implements Requester<Reply> {
   isAbandoned: boolean;
 
   constructor(call: Call) {
+    this.previous = undefined;
+    this.next = undefined;
     this.abandon = undefined;
     this.call = call;
     this.result = undefined;

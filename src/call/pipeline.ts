@@ -183,7 +183,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       }
       return refuse(call, undefined, error);
     } finally {
-      work.active.delete(active);
+      work.active.remove(active);
       sharing.end(active);
     }
   }

@@ -13,9 +13,12 @@ import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
 import { type Result, refuse } from './receipt.ts';
 import { deadlockError, inFlightError, leftBehindError } from './refusals.ts';
+import type { Closable } from './work.ts';
 
 /** One call in execution, and all the callers who share it. */
-export class ActiveCall {
+export class ActiveCall implements Closable {
+  previous: Closable | undefined = undefined;
+  next: Closable | undefined = undefined;
   readonly leader: Call;
   /** The leader's call as it is executed: it gives up only when every caller has. */
   readonly call: Call;

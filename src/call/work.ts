@@ -1,12 +1,13 @@
 // What this process works on right now: closing waits for it, then ends it by what is known.
 
 import type { Clock } from '../core/clock.ts';
+import { type Link, LinkedList } from '../core/linked-list.ts';
 import { sleep } from '../ledger/index.ts';
 import type { Result } from './receipt.ts';
 import { interruptedError } from './refusals.ts';
 
 /** A call that has an answer to wait for, and can be ended early. */
-interface Closable {
+export interface Closable extends Link<Closable> {
   readonly result: Promise<Result> | undefined;
   close(reason: Error): void;
 }
@@ -16,7 +17,7 @@ export interface Work {
   readonly isClosing: boolean;
   /** Aborts when calls that still run or wait must end. */
   readonly closing: AbortSignal;
-  readonly active: Set<Closable>;
+  readonly active: LinkedList<Closable>;
   /** Closing waits for this promise as for an active call. */
   track<T>(promise: Promise<T>): Promise<T>;
   /** Settling that goes on after the caller was answered. */
@@ -27,7 +28,7 @@ export interface Work {
 
 export function createWork(clock: Clock): Work {
   const closing = new AbortController();
-  const active = new Set<Closable>();
+  const active = new LinkedList<Closable>();
   const tracked = new Set<Promise<unknown>>();
   const settling = new Set<Promise<unknown>>();
 
@@ -52,7 +53,7 @@ export function createWork(clock: Clock): Work {
 
   /** Also waits for calls that start meanwhile. */
   async function allEnded(): Promise<void> {
-    while (active.size + tracked.size > 0)
+    while (!active.isEmpty || tracked.size > 0)
       await Promise.allSettled([...tracked, ...Array.from(active, ({ result }) => result)]);
   }
 }

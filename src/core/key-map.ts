@@ -11,34 +11,51 @@ export interface KeyMap<Value> {
   values(): Iterable<Value>;
 }
 
+/**
+ * Between a map and a value that may be deleted. When V8 makes a new table for a map, the old table keeps its values and
+ * points at the new one. Once one table of this chain is in the old generation, all that was ever in the map survives with it
+ * until the next full collection: emptied entries are all that is left of it then.
+ */
+interface Entry<Value> {
+  value: Value | undefined;
+}
+
 export function keyMap<Value>(): KeyMap<Value> {
-  const namespaces = new Map<string, Map<string, Value>>();
+  const namespaces = new Map<string, Map<string, Entry<Value>>>();
   let size = 0;
 
   return {
     size: () => size,
-    get: (namespace, key) => namespaces.get(namespace)?.get(key),
+    get: (namespace, key) => namespaces.get(namespace)?.get(key)?.value,
     set(namespace, key, value) {
-      let values = namespaces.get(namespace);
-      if (values === undefined) {
-        values = new Map();
-        namespaces.set(namespace, values);
+      let entries = namespaces.get(namespace);
+      if (entries === undefined) {
+        entries = new Map();
+        namespaces.set(namespace, entries);
       }
-      size -= values.size;
-      values.set(key, value);
-      size += values.size;
+      const known = entries.get(key);
+      if (known !== undefined) known.value = value;
+      else {
+        entries.set(key, { value });
+        size += 1;
+      }
     },
     delete(namespace, key) {
-      const isDeleted = namespaces.get(namespace)?.delete(key) === true;
-      if (isDeleted) size -= 1;
-      return isDeleted;
+      const entries = namespaces.get(namespace);
+      const entry = entries?.get(key);
+      if (entries === undefined || entry === undefined) return false;
+      entry.value = undefined;
+      entries.delete(key);
+      size -= 1;
+      return true;
     },
     clear() {
       namespaces.clear();
       size = 0;
     },
     *values() {
-      for (const values of namespaces.values()) yield* values.values();
+      for (const entries of namespaces.values())
+        for (const { value } of entries.values()) yield value as Value;
     },
   };
 }

@@ -3,6 +3,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../core/clock.ts';
+import { type Link, LinkedList } from '../core/linked-list.ts';
 
 export interface Timers {
   /** Does not keep the process alive. */
@@ -10,10 +11,8 @@ export interface Timers {
 }
 
 /** Anything with a time limit; it is its own link in the list of its length. */
-export interface Timer {
+export interface Timer extends Link<Timer> {
   dueAt: number;
-  previous: Timer | undefined;
-  next: Timer | undefined;
   list: TimerList | undefined;
   onDue(): void;
 }
@@ -69,8 +68,7 @@ const withoutContext = AsyncLocalStorage.snapshot();
 export class TimerList {
   readonly #clock: Clock;
   readonly #ms: number;
-  #first: Timer | undefined;
-  #last: Timer | undefined;
+  readonly #timers: LinkedList<Timer> = new LinkedList();
   /** The system timer runs. Removing a timer leaves it alone: it finds the next one, or nothing to do. */
   #isArmed = false;
 
@@ -82,22 +80,13 @@ export class TimerList {
   start(timer: Timer): void {
     timer.dueAt = this.#clock.mono() + this.#ms;
     timer.list = this;
-    timer.previous = this.#last;
-    if (this.#last === undefined) this.#first = timer;
-    else this.#last.next = timer;
-    this.#last = timer;
+    this.#timers.add(timer);
     if (!this.#isArmed) this.#arm(this.#ms);
   }
 
   remove(timer: Timer): void {
-    if (timer.previous === undefined) this.#first = timer.next;
-    else timer.previous.next = timer.next;
-    if (timer.next === undefined) this.#last = timer.previous;
-    else timer.next.previous = timer.previous;
     timer.list = undefined;
-    // A removed link that V8 has promoted would keep its young neighbours alive, and they theirs, with all of their calls.
-    timer.previous = undefined;
-    timer.next = undefined;
+    this.#timers.remove(timer);
   }
 
   #arm(ms: number): void {
@@ -110,10 +99,11 @@ export class TimerList {
   #fire(): void {
     this.#isArmed = false;
     const now = this.#clock.mono();
-    for (let timer = this.#first; timer !== undefined && timer.dueAt <= now; timer = this.#first) {
-      this.remove(timer);
-      timer.onDue();
+    for (let { first } = this.#timers; first !== undefined && first.dueAt <= now; { first } = this.#timers) {
+      this.remove(first);
+      first.onDue();
     }
-    if (this.#first !== undefined && !this.#isArmed) this.#arm(this.#first.dueAt - now);
+    const { first } = this.#timers;
+    if (first !== undefined && !this.#isArmed) this.#arm(first.dueAt - now);
   }
 }

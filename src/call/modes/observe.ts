@@ -36,7 +36,7 @@ export async function observe(
     if (answer.is !== 'gone') env.ledger.observe(answer.record, answer.is);
     return await runUnguarded(env, call, { observed: answer.is });
   } finally {
-    work.active.delete(active);
+    work.active.remove(active);
   }
 }
 

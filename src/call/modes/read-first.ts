@@ -28,7 +28,7 @@ export async function readOrStart(
   } catch (error) {
     if (read.isAbandoned) return refuse(call, undefined, error as SemelError);
   } finally {
-    work.active.delete(read);
+    work.active.remove(read);
   }
   // Since the store replied, the caller may have left, or this process closed.
   if (call.signal?.aborted) return refuse(call, undefined, abortedError(call));
