@@ -4,7 +4,7 @@ import * as ai7 from 'ai';
 import { MockLanguageModelV4, simulateReadableStream } from 'ai/test';
 import * as ai6 from 'ai6';
 import { MockLanguageModelV3 } from 'ai6/test';
-import { createSemel, type Semel } from 'semel';
+import { createSemel, type ErrorValue, type Semel } from 'semel';
 import { currentAttempt, guard, isToolError } from 'semel/ai-sdk';
 import { memoryStore } from 'semel/memory';
 import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
@@ -361,6 +361,7 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
       },
     });
     const tools = guard(semel, { refund });
+    expectTypeOf(tools.refund.execute).returns.resolves.toEqualTypeOf<{ refunded: number } | ErrorValue>();
     const model = scripted(Model, [[refundCall], [refundCall]]);
     const { steps } = await inTurn(() => generate(model, tools));
     expect(steps.flatMap((step) => step.toolResults.map(({ output }) => output))).toEqual([

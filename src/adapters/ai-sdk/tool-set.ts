@@ -1,5 +1,6 @@
 // The shapes of tools in the AI SDK, versions 6 and 7, as far as they concern us, and what their types say of a policy.
 
+import type { ErrorValue } from '../../core/errors.ts';
 import type { Policy } from '../../guard/index.ts';
 import type { ToolFunction } from '../../semel/index.ts';
 
@@ -51,13 +52,14 @@ export type Policies<Tools> = {
   >;
 };
 
-/** Tools stay what they are; one that `semel.tool` made becomes a tool of the AI SDK. */
+/** Tools keep their types, though `execute` may answer an error (see `isToolError`); one that `semel.tool` made becomes a tool of the AI SDK. */
 export type Guarded<Tools> = {
   [Name in keyof Tools]: Tools[Name] extends ToolFunction<infer Input, infer Value>
     ? {
         readonly description: string | undefined;
         readonly inputSchema: NonNullable<Tools[Name]['input']>;
-        execute(input: Input, options: ExecuteOptions): Promise<Value>;
+        /** An error is a value for the model: tell it apart with `isToolError`. */
+        execute(input: Input, options: ExecuteOptions): Promise<Value | ErrorValue>;
       }
     : Tools[Name];
 };
