@@ -53,7 +53,6 @@ export {
   type Records,
   type Replayed,
   type Resolution,
-  type SchemaToolDefinition,
   type Semel,
   type SemelOptions,
   type StoreChoice,

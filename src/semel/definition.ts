@@ -39,10 +39,15 @@ export type ClassifyTable = Readonly<Record<string, Exclude<Classified, Error>>>
 
 type Fields<Args> = readonly NoInfer<Path<Args>>[];
 
-interface Definition<Args, Value, Prepared, Busy extends IfBusy>
-  extends Omit<ContractDefinition, 'identity' | 'content' | 'volatile' | 'normalize' | 'redact' | 'ifBusy'> {
+interface Definition<Args, Value, Prepared, Busy extends IfBusy, Schema>
+  extends Omit<
+    ContractDefinition,
+    'identity' | 'content' | 'volatile' | 'normalize' | 'redact' | 'ifBusy' | 'effect' | 'per'
+  > {
   /** For models and people. */
   readonly description?: string;
+  /** Any Standard Schema: zod, valibot, arktype, … */
+  readonly input?: Schema;
   /** The fields that make the intent. All others are content. */
   readonly identity?: Fields<Args>;
   /** The fields that a model may word differently for the same intent. */
@@ -74,11 +79,6 @@ interface Definition<Args, Value, Prepared, Busy extends IfBusy>
 /** What an error of the tool's own request means: a function such as `oneRequest`, or a table by the error's `code`. */
 export type Classify = ((error: unknown, seen: Seen) => Classified | undefined) | ClassifyTable;
 
-/** What is remembered needs to know what bounds one intent. */
-type Bounded =
-  | { readonly effect: 'read' | 'write-idempotent' }
-  | { readonly effect: 'write-non-idempotent' | 'irreversible'; readonly per: Per };
-
 export interface Replayed<Args, Value> {
   readonly args: Args;
   readonly remoteRef: string | undefined;
@@ -87,24 +87,34 @@ export interface Replayed<Args, Value> {
   readonly stored: Value | undefined;
 }
 
-export type ToolDefinition<Args, Value, Prepared = undefined, Busy extends IfBusy = 'wait'> = Definition<
-  Args,
-  Value,
-  Prepared,
-  Busy
-> &
-  Bounded & { readonly input?: undefined };
+/** A tool whose effect is harmless to repeat. */
+interface RepeatableTool<Args, Value, Prepared, Busy extends IfBusy, Schema>
+  extends Definition<Args, Value, Prepared, Busy, Schema> {
+  readonly effect: 'read' | 'write-idempotent';
+  readonly per?: Per;
+}
 
-export type SchemaToolDefinition<
-  Schema extends StandardSchema,
+/** A tool whose effect is remembered: `per` says what bounds one intent. */
+interface RememberedTool<Args, Value, Prepared, Busy extends IfBusy, Schema>
+  extends Definition<Args, Value, Prepared, Busy, Schema> {
+  readonly effect: 'write-non-idempotent' | 'irreversible';
+  readonly per: Per;
+}
+
+/** `Args` is what `run` gets. */
+export type ToolDefinition<
+  Args,
   Value,
   Prepared = undefined,
   Busy extends IfBusy = 'wait',
-> = Definition<SchemaOutput<Schema>, Value, Prepared, Busy> &
-  Bounded & {
-    /** Any Standard Schema: zod, valibot, arktype, … */
-    readonly input: Schema;
-  };
+  Schema = undefined,
+> = RepeatableTool<Args, Value, Prepared, Busy, Schema> | RememberedTool<Args, Value, Prepared, Busy, Schema>;
+
+/** What `run` gets: what the schema gives out, otherwise what `run` itself declares. */
+export type ArgsOf<Schema, Declared> = Schema extends StandardSchema ? SchemaOutput<Schema> : Declared;
+
+/** What a caller passes. */
+export type InputOf<Schema, Declared> = Schema extends StandardSchema ? SchemaInput<Schema> : Declared;
 
 /** Values that no ledger can give back: they are used up, or are code. */
 type NeverStored =
@@ -164,8 +174,3 @@ export interface ToolFunction<Input, Value> {
   readonly description: string | undefined;
   readonly input: StandardSchema | undefined;
 }
-
-export type SchemaTool<Schema extends StandardSchema, Value, Busy extends IfBusy> = ToolFunction<
-  SchemaInput<Schema>,
-  Given<Value, Busy>
->;

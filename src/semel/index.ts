@@ -11,7 +11,6 @@ export type {
   ClassifyTable,
   Path,
   Replayed,
-  SchemaToolDefinition,
   ToolDefinition,
   ToolFunction,
 } from './definition.ts';

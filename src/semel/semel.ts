@@ -19,10 +19,10 @@ import { createCallFactory } from './calls/call-factory.ts';
 import { noOptions } from './calls/call-identity.ts';
 import { describeKey, type KeyInfo } from './calls/key-info.ts';
 import type {
+  ArgsOf,
   CallOptions,
   Given,
-  SchemaTool,
-  SchemaToolDefinition,
+  InputOf,
   Storable,
   ToolDefinition,
   ToolFunction,
@@ -60,12 +60,15 @@ export interface Semel extends AsyncDisposable {
     effect: (ctx: AttemptContext<undefined>) => Value | Promise<Value>,
   ): Promise<Awaited<Value>>;
   /** A function whose effect lands once. */
-  tool<Schema extends StandardSchema, Value, Prepared = undefined, Busy extends IfBusy = 'wait'>(
-    definition: SchemaToolDefinition<Schema, Value, Prepared, Busy> & Storable<Value>,
-  ): SchemaTool<Schema, Value, Busy>;
-  tool<Args, Value, Prepared = undefined, Busy extends IfBusy = 'wait'>(
-    definition: ToolDefinition<Args, Value, Prepared, Busy> & Storable<Value>,
-  ): ToolFunction<Args, Given<Value, Busy>>;
+  tool<
+    Args,
+    Value,
+    Prepared = undefined,
+    Busy extends IfBusy = 'wait',
+    Schema extends StandardSchema | undefined = undefined,
+  >(
+    definition: ToolDefinition<ArgsOf<Schema, Args>, Value, Prepared, Busy, Schema> & Storable<Value>,
+  ): ToolFunction<InputOf<Schema, Args>, Given<Value, Busy>>;
   /** Starts a call; settle its attempt yourself. */
   begin<Input, Value>(
     tool: ToolFunction<Input, Value>,

@@ -17,13 +17,7 @@ import { isGeneratorFunction } from '../core/plain.ts';
 import { withoutUndefined } from './calls/ambient.ts';
 import { noOptions } from './calls/call-identity.ts';
 import { createContractWarnings } from './contract-warnings.ts';
-import type {
-  CallOptions,
-  ClassifyTable,
-  SchemaToolDefinition,
-  ToolDefinition,
-  ToolFunction,
-} from './definition.ts';
+import type { CallOptions, ClassifyTable, ToolDefinition, ToolFunction } from './definition.ts';
 import {
   type Clone,
   type CloneChanges,
@@ -51,9 +45,7 @@ export interface Toolbox {
   warnOfIdentity(tool: Tool, args: unknown): void;
 }
 
-export type AnyDefinition =
-  | ToolDefinition<unknown, unknown, unknown, IfBusy>
-  | SchemaToolDefinition<StandardSchema, unknown, unknown, IfBusy>;
+export type AnyDefinition = ToolDefinition<unknown, unknown, unknown, IfBusy, StandardSchema | undefined>;
 
 export type OneLinerOptions = Pick<
   AnyDefinition,

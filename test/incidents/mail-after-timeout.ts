@@ -51,7 +51,7 @@ async function agent(job: Job): Promise<void> {
     identity: ['lead'],
     run: ({ lead }: { lead: string; body: string }) => mail(lead),
     ...(isVerified && {
-      verify: async ({ lead }: { lead: string }) => {
+      verify: async ({ lead }: { lead: string; body: string }) => {
         const sent = await find(job, lead);
         return sent === undefined ? notLanded() : landed(sent);
       },
