@@ -3,11 +3,13 @@
 
 import { majorVersion } from '../core/contract/contract.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
+import { isSameContent } from '../core/key/identity.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 
 /** The ways out, in the order in which they are tried. */
 export function listWaysOut(call: Call, record: StoredRecord): readonly ClaimFor[] {
+  if (isOtherWork(call, record)) return [];
   const ways: ClaimFor[] = [];
   if (!call.verifyOnly && mayRerun(call, record)) ways.push('rerun');
   if (call.tool.verify !== undefined) ways.push('verify');
@@ -20,6 +22,15 @@ function mayRerun(call: Call, record: StoredRecord): boolean {
   // The provider may have seen the request, so it must be repeated exactly: with its args, and by the same code.
   const canRepeatExactly = record.args !== null && contract.redact.length === 0 && isSameCode(call, record);
   return contract.rerunWithinMs !== null && record.keyed && canRepeatExactly;
+}
+
+/**
+ * A repeatable write meets an effect of an earlier, stricter contract. Settling that one would not make this write, and would
+ * be told as if it had.
+ */
+function isOtherWork(call: Call, record: StoredRecord): boolean {
+  if (!isRepeatable(call.tool.contract.effect) || mayAlwaysRerun(call, record)) return false;
+  return !isSameContent(record.content, call.content());
 }
 
 /** Code of another major version may not understand the stored args. */

@@ -191,6 +191,5 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 
 /** Remembered under an earlier, stricter contract; by the present one, every call is a write of its own. */
 function isPastWrite({ tool, generation }: Call, answer: LostAnswer): boolean {
-  if (answer.is !== 'replay' || answer.record.status !== 'succeeded') return false;
-  return isRepeatable(tool.contract.effect) && generation === null;
+  return answer.is === 'replay' && isRepeatable(tool.contract.effect) && generation === null;
 }

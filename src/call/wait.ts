@@ -73,7 +73,8 @@ export async function wait(
     if (now.is === 'foreign') return answer(refuse(call, undefined, foreignError(call, now.record)));
     if (now.is === 'gone') return answer(refuse(call, undefined, goneError(call)));
     if (now.is === 'replay') return answer(replay(call, now.record));
-    if (now.is === 'in doubt') return { doubt: now.record };
+    // A separate write has tried nothing yet: the doubt is about another one.
+    if (now.is === 'in doubt') return { doubt: now.record, ...(isSeparate ? { tried: [] } : {}) };
     if (now.is === 'conflict') return claimFree(now.record);
     if (now.record.status === 'released') {
       // The winner used up its tries: N waiters must not make N more attempts. But after a verdict, which took the next

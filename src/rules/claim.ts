@@ -244,7 +244,7 @@ function reclaim(row: Row, request: ClaimRequest, time: Time): Row {
     // The version of the code whose args are kept.
     version: keepsFirstWording ? row.version : request.version,
     // A contract that has been loosened since does not loosen an open record.
-    effect: stricter(row.effect, request.effect),
+    effect: mayHaveLanded ? stricter(row.effect, request.effect) : request.effect,
     // A contract that sends a key now does not cover an earlier request without one.
     keyed: request.keyed && (row.keyed || row.firstDispatchedAt === null),
     owner: request.owner,
@@ -269,7 +269,7 @@ function reclaim(row: Row, request: ClaimRequest, time: Time): Row {
 
 /** A repeatable write is made as it was asked for: with other content it is other work, whatever became of the first. */
 function isOtherWrite(row: Row, request: ClaimRequest): boolean {
-  if (request.for === 'verify' || !isRepeatable(stricter(row.effect, request.effect))) return false;
+  if (request.for === 'verify' || !isRepeatable(request.effect)) return false;
   return !isSameContent(row.content, request.content);
 }
 

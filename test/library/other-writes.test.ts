@@ -1,6 +1,6 @@
 // A repeatable write with other content is other work: it is written as it was asked for, whatever became of the one before.
 
-import { landed } from 'semel';
+import { landed, notLanded } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { gate, rest, rig } from './support.ts';
 
@@ -272,3 +272,44 @@ test('a sweep does not write again what another write may have replaced', async 
   expect(states).toEqual(['on', 'off', 'on']);
   expect(await made.semel.doubts.sweep()).toMatchObject({ landed: 0, open: 0 });
 });
+
+test.each(['landed', 'notLanded'] as const)(
+  'a write that waited for another one, which failed, is made, although `verify` says "%s" about that one',
+  async (verdict) => {
+    const made = rig();
+    const second = gate<string>();
+    const states: string[] = [];
+    const asked: string[] = [];
+    const definition = (run: (args: Light) => string | Promise<string>) => ({
+      ...base,
+      verify: ({ to }: Light) => {
+        asked.push(to);
+        return verdict === 'landed' ? landed(to) : notLanded();
+      },
+      run: (args: Light) => {
+        states.push(args.to);
+        return run(args);
+      },
+    });
+    void made
+      .another()
+      .tool(definition(() => new Promise(() => undefined)))
+      .try({ id: 1, to: 'dim' });
+    await rest();
+    made.store.break('renew');
+    await made.clock.advance(31_000);
+    made.store.repair();
+    const failing = made
+      .another()
+      .tool(definition(() => second.promise))
+      .try({ id: 1, to: 'off' });
+    const waiting = made.semel.tool(definition(({ to }) => to)).try({ id: 1, to: 'on' });
+    await made.clock.advance(100);
+    expect(states).toEqual(['dim', 'off']);
+    second.reject(new Error('socket hang up'));
+    await made.clock.until(failing);
+    expect(await made.clock.until(waiting)).toMatchObject({ ok: true, value: 'on' });
+    expect(states).toEqual(['dim', 'off', 'on']);
+    expect(asked).toEqual([]);
+  },
+);

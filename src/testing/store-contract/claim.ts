@@ -219,9 +219,16 @@ export const claimCases = [
 
   behaviour('a contract that was loosened meanwhile does not loosen what is open', [], async (scene) => {
     const first = await scene.take({ effect: 'irreversible' });
+    await first.settle('unknown');
+    const next = await scene.take({ effect: 'write-non-idempotent', for: 'rerun' });
+    assert.equal(next.record.effect, 'irreversible');
+  }),
+
+  behaviour('what did not land follows the contract of the next attempt', [], async (scene) => {
+    const first = await scene.take({ effect: 'irreversible' });
     await first.settle('released');
     const next = await scene.take({ effect: 'write-non-idempotent' });
-    assert.equal(next.record.effect, 'irreversible');
+    assert.equal(next.record.effect, 'write-non-idempotent');
   }),
 
   behaviour('a waiter goes on with the generation that it waited for', [], async (scene) => {
