@@ -1,6 +1,7 @@
 // Keeps the digits of numbers that JavaScript would round: in args, so that two ids do not become one call; in answers, so
 // that a replay has the same ids as the first answer.
 
+import { randomBytes } from 'node:crypto';
 import { isTooDeep } from '../../core/key/json-shape.ts';
 
 /** Few texts contain a number that might be rounded. */
@@ -10,17 +11,94 @@ export function mayRound(text: string): boolean {
   return worthALook.test(text);
 }
 
-/** Like `JSON.parse`, with such numbers replaced by `replaceNumber(digits)` and strings by `replaceText(text)`. */
+/**
+ * Like `JSON.parse`, with such numbers replaced by `replaceNumber(digits)` and strings by `replaceText(text)`. A reviver of
+ * `JSON.parse` sees the digits too, but takes a minute for the values of one long message.
+ */
 export function parseExact(
   text: string,
   replaceNumber: (digits: string) => unknown,
-  replaceText: (text: string) => unknown = (same) => same,
+  replaceText?: (text: string) => unknown,
 ): unknown {
-  const exact = (_name: string, value: unknown, { source = '' }: { readonly source?: string } = {}) => {
-    if (typeof value === 'string') return replaceText(value);
-    return typeof value !== 'number' || isExact(value, source) ? value : replaceNumber(source);
-  };
-  return JSON.parse(text, exact);
+  // Random, so that no text of a message looks like a placeholder.
+  const placeholder = `${randomBytes(9).toString('base64url')} `;
+  const { json, numbers } = holdOut(text, placeholder);
+  const parsed: unknown = JSON.parse(json);
+  return numbers.length === 0 && replaceText === undefined ? parsed : replaceIn(parsed);
+
+  function replaceIn(value: unknown): unknown {
+    if (typeof value === 'string')
+      return value.startsWith(placeholder)
+        ? replaceNumber(numbers[Number(value.slice(placeholder.length))] as string)
+        : (replaceText?.(value) ?? value);
+    if (typeof value !== 'object' || value === null) return value;
+    if (Array.isArray(value)) {
+      for (let at = 0; at < value.length; at += 1) value[at] = replaceIn(value[at]);
+      return value;
+    }
+    const members = value as Record<string, unknown>;
+    for (const name of Object.keys(members)) {
+      const member = members[name];
+      const replaced = replaceIn(member);
+      // Each name is the object's own, `__proto__` too.
+      if (replaced !== member) members[name] = replaced;
+    }
+    return members;
+  }
+}
+
+/** Puts strings into the places of numbers that would be rounded. What is not JSON stays what it is. */
+function holdOut(text: string, placeholder: string): { readonly json: string; readonly numbers: string[] } {
+  const numbers: string[] = [];
+  let json = '';
+  let from = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === quote) at = endOfText(text, at);
+    if (code !== minus && !isDigit(code)) continue;
+    const start = at;
+    let hasExponent = false;
+    for (; at + 1 < text.length && isOfNumber(text.charCodeAt(at + 1)); at += 1)
+      hasExponent ||= (text.charCodeAt(at + 1) | 32) === exponent;
+    // All shorter ones are exact.
+    if (!hasExponent && at - start < 15) continue;
+    const source = text.slice(start, at + 1);
+    if (!isJsonNumber.test(source) || isExact(Number(source), source) || isName(text, at + 1)) continue;
+    json += `${text.slice(from, start)}"${placeholder}${numbers.length}"`;
+    numbers.push(source);
+    from = at + 1;
+  }
+  return { json: json + text.slice(from), numbers };
+}
+
+const [quote, backslash, minus, plus, point, exponent, zero, nine] = [...'"\\-+.e09'].map((sign) =>
+  sign.charCodeAt(0),
+) as [number, number, number, number, number, number, number, number];
+const isJsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+const colon = /[ \t\n\r]*:/y;
+
+function isDigit(code: number): boolean {
+  return code >= zero && code <= nine;
+}
+
+function isOfNumber(code: number): boolean {
+  return isDigit(code) || code === point || (code | 32) === exponent || code === minus || code === plus;
+}
+
+/** A number is no name: as a string it would be one. */
+function isName(text: string, end: number): boolean {
+  colon.lastIndex = end;
+  return colon.test(text);
+}
+
+/** The index of the closing quote, or the end of the text. */
+function endOfText(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === backslash) at += 1;
+    else if (code === quote) return at;
+  }
+  return text.length;
 }
 
 /** As a character or an escape. */
