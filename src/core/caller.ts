@@ -46,6 +46,18 @@ export function digestCaller({ id, verified = {}, headers = {}, query = '' }: Cr
   return digest('semel/caller', 'shown', ...parts, ...shown(headers, isCredential));
 }
 
+/**
+ * For a server that was started as a process: it takes its credentials from its environment, so two environments may be two
+ * accounts. Undefined if it names none.
+ */
+export function digestEnvironment(env: Readonly<Record<string, string | undefined>>): string | undefined {
+  const named = Object.entries(env)
+    .filter(([name, value]) => value && isAccountVariable(name))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([name, value]) => [name, String(value)]);
+  return named.length === 0 ? undefined : digest('semel/caller', 'environment', ...named);
+}
+
 function shown(headers: HeaderValues, isMeant: (name: string) => boolean): readonly string[] {
   return Object.entries(headers)
     .filter(([name, value]) => value !== undefined && isMeant(name))
@@ -84,6 +96,24 @@ function isCredential(name: string): boolean {
   if (otherNames.test(name)) return false;
   if (joinedNames.test(name)) return true;
   return name.split(/[-_]/).some((word) => credentialStems.test(word) || credentialWords.test(word));
+}
+
+/** Names of variables that hold a credential, or name whose it is. */
+const accountStems =
+  /token|key|secret|passw|passphrase|cred|jwt|bearer|cookie|account|tenant|email|organi[sz]ation|workspace|customer|merchant/;
+const accountWords =
+  /^(pass|pat|auth|authorization|dsn|org|team|profile|login|subdomain|shop|pg(user|host|database|service))$/;
+const accountEnds =
+  /(_(user|username|user_id)|(^|_)((client|app)_id|connection_string|(database|db|postgres|mysql|mongo(db)?|redis)_ur[il]))$/;
+/** Set by a desktop, a shell, a build or an agent for itself, often anew at each start: a retry must still be recognised. */
+const passingVariables =
+  /^(semel|npm|xdg|ssh|sudo|dbus|gpg|gnome|kde|vscode|term|iterm|starship|claude|codex|cursor|gemini_cli|ci|actions|runner|buildkite|circle)_|session|sock(et)?$|keyring|keymap|keyboard/;
+
+function isAccountVariable(variable: string): boolean {
+  const name = variable.toLowerCase();
+  if (passingVariables.test(name)) return false;
+  if (accountEnds.test(name)) return true;
+  return name.split('_').some((word) => accountStems.test(word) || accountWords.test(word));
 }
 
 /** Names a person or a place, and survives a new token. */

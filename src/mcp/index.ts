@@ -8,5 +8,6 @@ export { type HttpProxy, proxyHttp } from './proxy/http.ts';
 export { createStarterFile, type Inspected, inspectTools } from './proxy/inspect.ts';
 export { listCommandTools, listHttpTools, Unauthorized } from './proxy/listing.ts';
 export { createServerEnv } from './proxy/server-env.ts';
+export { serverName, workingFolder } from './proxy/server-name.ts';
 export { proxyStdio } from './proxy/stdio.ts';
 export { createToolCalls } from './proxy/tool-calls.ts';

@@ -5,13 +5,14 @@ import { join } from 'node:path';
 import { createSemel } from 'semel';
 import { guard } from 'semel/mcp';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { digestCaller } from '../../src/core/caller.ts';
+import { digestCaller, digestEnvironment } from '../../src/core/caller.ts';
+import { serverName } from '../../src/mcp/proxy/server-name.ts';
 import { eventually } from '../cli/place.ts';
 import { clientNames, httpClient } from './clients.ts';
 import { type HttpProxyProcess, httpProxy, messageIn, post } from './http-proxy.ts';
 import { startV1, startV2 } from './http-servers.ts';
-import { errorOf, isKept, type ProxyPlace, proxyPlace } from './proxy.ts';
-import type { Answer } from './raw-client.ts';
+import { errorOf, fake, isKept, type ProxyPlace, proxyPlace } from './proxy.ts';
+import { type Answer, rawClient } from './raw-client.ts';
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
@@ -470,6 +471,122 @@ test('the name of a server holds a digest that is long enough, and is none that 
   const refused = await here.semel('mcp', '--name', 'run', '--', 'node', 'x');
   expect(refused.code).toBe(64);
   expect(refused.stderr).toContain('--name must not begin with run., turn., step. or pick.');
+});
+
+describe('a server over stdio, which takes its account from the environment', () => {
+  const tools = { act: { effect: 'irreversible', per: 'ever', errors: 'ask' } };
+
+  /** A call of the same tool, by a proxy of its own. */
+  async function callAs(here: ProxyPlace, env: object, options: readonly string[] = [], more = {}) {
+    const words = here.command(options, [process.execPath, fake, here.folder]);
+    const client = rawClient(words, { ...here.env, ...(env as Record<string, string>) });
+    const answer = await client.call('act', { to: 'bob' }, more);
+    client.leave();
+    await client.ended;
+    return answer;
+  }
+
+  test.each([
+    'GITHUB_TOKEN',
+    'STRIPE_SECRET_KEY',
+    'SMTP_USER',
+    'DATABASE_URL',
+    'AWS_PROFILE',
+    'SLACK_TEAM_ID',
+  ])(
+    'where the turn is a guess, each runs its own call: %s',
+    async (name) => {
+      const here = proxyPlace();
+      expect(isKept(await callAs(here, { [name]: 'ann' }))).toBe(false);
+      expect(isKept(await callAs(here, { [name]: 'ben' }))).toBe(false);
+      expect(here.effects()).toHaveLength(2);
+      expect(isKept(await callAs(here, { [name]: 'ann' }))).toBe(true);
+      expect(here.effects()).toHaveLength(2);
+    },
+    60_000,
+  );
+
+  test('where the record is known, another account is refused, and hears nothing of the result', async () => {
+    const here = proxyPlace();
+    const options = ['--policy', here.policy(tools)];
+    await callAs(here, { GITHUB_TOKEN: 'ann' }, options);
+    isRefused(await callAs(here, { GITHUB_TOKEN: 'ben' }, options), 'done 1');
+    expect(isKept(await callAs(here, { GITHUB_TOKEN: 'ann' }, options))).toBe(true);
+    expect(here.effects()).toHaveLength(1);
+  }, 60_000);
+
+  test('the users that a hand-off names stay apart within an account', async () => {
+    const here = proxyPlace();
+    const options = ['--policy', here.policy(tools)];
+    const env = { GITHUB_TOKEN: 'app' };
+    await using semel = createSemel({ store: 'memory:' });
+    const asUser = (caller: string) => ({
+      _meta: { 'dev.semel/context': semel.within({ caller, conversation: 'c', turn: 't' }, semel.handoff) },
+    });
+    await callAs(here, env, options, asUser('ann'));
+    isRefused(await callAs(here, env, options, asUser('ben')), 'done 1');
+    expect(isKept(await callAs(here, env, options, asUser('ann')))).toBe(true);
+  }, 60_000);
+
+  test('what a desktop, a shell, a build or an agent sets for itself makes no other account', () => {
+    const passing = [
+      ...['PATH', 'HOME', 'USER', 'LOGNAME', 'PWD', 'HOSTNAME', 'TERM', 'LANG', 'DISPLAY', 'XAUTHORITY'],
+      ...[
+        'SSH_AUTH_SOCK',
+        'DBUS_SESSION_BUS_ADDRESS',
+        'XDG_SESSION_ID',
+        'GNOME_KEYRING_CONTROL',
+        'SUDO_USER',
+      ],
+      ...[
+        'STARSHIP_SESSION_KEY',
+        'TERM_SESSION_ID',
+        'VSCODE_IPC_HOOK',
+        'CLAUDE_CODE_OAUTH_TOKEN',
+        'CODEX_HOME',
+      ],
+      ...['npm_config_user_agent', 'npm_package_name', 'CI_JOB_TOKEN', 'ACTIONS_RUNTIME_TOKEN', 'BUILD_URL'],
+      ...[
+        'SEMEL_KEY',
+        'SEMEL_HANDOFF_KEY',
+        'XKB_KEYMAP',
+        'INVOCATION_ID',
+        'GIT_ASKPASS',
+        'AWS_SESSION_TOKEN',
+      ],
+    ];
+    for (const name of passing) expect(digestEnvironment({ [name]: 'x' }), name).toBeUndefined();
+    expect(digestEnvironment({ GITHUB_TOKEN: '' })).toBeUndefined();
+    const two = [
+      { A_KEY: 'x', B_KEY: 'y' },
+      { A_KEY: 'y', B_KEY: 'x' },
+      { A_KEY: 'xB_KEYy' },
+      { B_KEY: 'y', A_KEY: 'x' },
+    ];
+    expect(new Set(two.map((env) => digestEnvironment(env))).size).toBe(3);
+  });
+
+  test('the same relative path in another folder is another server', () => {
+    const [one, other] = ['/home/ann/shop', '/home/ann/blog/app'];
+    const paths = [
+      ['server.js'],
+      ['./run', '--db', 'x'],
+      ['.'],
+      ['../x.db'],
+      ['src/server.py'],
+      ['--db=./x.db'],
+    ];
+    for (const args of paths) expect(serverName('node', args, one)).not.toBe(serverName('node', args, other));
+    const others = [
+      ['-y', '@modelcontextprotocol/server-memory'],
+      ['/srv/server.js'],
+      ['mcp/image'],
+      ['--of=x'],
+    ];
+    for (const args of others) expect(serverName('npx', args, one)).toBe(serverName('npx', args, other));
+    const url = 'https://x.example/a.js';
+    expect(serverName(url, [], one)).toBe(serverName(url, [], other));
+  });
 });
 
 /** As undici, node-fetch, an older polyfill and another framework keep them: none is the global `Headers`. */

@@ -2,10 +2,9 @@
 // src/mcp.
 
 import { writeFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { digestEnvironment } from '../../core/caller.ts';
 import type { Per } from '../../core/contract/period.ts';
 import { SemelError } from '../../core/errors.ts';
-import { shortDigest } from '../../core/key/key.ts';
 import { limits } from '../../core/limits.ts';
 import { isReserved } from '../../jobs/index.ts';
 import {
@@ -20,7 +19,9 @@ import {
   proxyHttp,
   proxyStdio,
   readPolicyFile,
+  serverName,
   Unauthorized,
+  workingFolder,
 } from '../../mcp/index.ts';
 import type { Ambient } from '../../semel/index.ts';
 import { flagReader, maxTimerMs } from '../args/flag-values.ts';
@@ -83,7 +84,7 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
         '--name must not begin with run., turn., step. or pick.',
         'Choose another name.',
       );
-    const server = values.name ?? serverName(values.http ?? program ?? '', args);
+    const server = values.name ?? serverName(values.http ?? program ?? '', args, workingFolder());
     const semel = ledgerFor(values, {
       make: true,
       onWarning: warnings(),
@@ -98,12 +99,13 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
       if (program === undefined) return await serveHttp(values, identity, calls, graceMs);
       // A client that has gone does not end its running calls.
       process.stdout.removeAllListeners('error');
-      const caller = { scope: 'stdio', identity };
+      const env = envFor(values);
+      const caller = { scope: 'stdio', account: digestEnvironment(env), identity };
       const { stdin: input, stdout: output } = process;
       return await proxyStdio({
         command: program,
         args,
-        env: envFor(values),
+        env,
         calls,
         caller,
         input,
@@ -286,20 +288,6 @@ function identityOf({ conversation, turn }: Values): Ambient {
   if (conversation === undefined && turn !== undefined)
     throw usageError('mcp', '--turn needs --conversation');
   return { ...(conversation === undefined ? {} : { conversation }), ...(turn === undefined ? {} : { turn }) };
-}
-
-/** By its package or file, and a digest that tells two uses of one apart: other args may be another place. */
-function serverName(program: string, args: readonly string[]): string {
-  const words = [program, ...args].filter((word) => !word.startsWith('-'));
-  const isRunner = /^(npx|npm|pnpm|bunx|uvx|node|python3?|deno|bun|docker)$/.test(basename(words[0] ?? ''));
-  const named = URL.canParse(program)
-    ? new URL(program).hostname
-    : basename((isRunner ? words[1] : words[0]) ?? '');
-  const plain = named
-    .replace(/@[^@]*$/, '')
-    .replace(/\.(m|c)?[jt]s$/, '')
-    .replace(/[^A-Za-z0-9_-]/g, '-');
-  return `${plain.slice(0, 20) || 'server'}-${shortDigest('server', JSON.stringify([program, ...args]))}`;
 }
 
 /** Says what a library would advise in terms of a proxy. That turns are guessed is usual, so it is said once, not per tool. */

@@ -25,6 +25,8 @@ export interface Caller {
   readonly scope: string;
   /** Undefined if there is only one client, or the program named the caller. */
   readonly caller?: string | undefined;
+  /** Over stdio: a digest of the account that the server's environment names. */
+  readonly account?: string | undefined;
   /** A string is a hand-off. */
   readonly identity: Ambient | string;
 }

@@ -14,7 +14,7 @@ import {
   type Guard,
   isUniqueCallId,
 } from '../../guard/index.ts';
-import type { Semel } from '../../semel/index.ts';
+import { type Ambient, ambient, type Semel } from '../../semel/index.ts';
 import {
   contractName,
   type ErrorMeaning,
@@ -229,7 +229,9 @@ export function createToolGuard(
 
       try {
         const owner = caller.caller === undefined ? {} : { caller: caller.caller };
-        return await semel.within(owner, () => semel.within(readIdentity(call, caller), answerCall));
+        return await semel.within(owner, () =>
+          semel.within(readIdentity(call, caller), () => semel.within(withAccount(caller), answerCall)),
+        );
       } catch (error) {
         if (isUnfinished(error)) return error.reply;
         if (isSemelError(error)) return toReply({ ok: false, error: errorForModel(error) });
@@ -237,6 +239,11 @@ export function createToolGuard(
       }
     },
   };
+}
+
+/** The server acts for its own account, whoever calls: with another one, an equal call is not the same. */
+function withAccount({ account }: Caller): Ambient {
+  return account === undefined ? {} : { caller: JSON.stringify([ambient().caller ?? '', account]) };
 }
 
 /** A client that requested a task can only read a task or an error. */
