@@ -20,11 +20,13 @@ import { type ChildEnding, maxOutputBytes } from './liveness/child.ts';
 import { findHolder } from './liveness/holder.ts';
 import { beginLiveness, livenessFolder } from './liveness/liveness.ts';
 import { textOrBytes } from './output.ts';
-import { isReserved } from './slots/run-id.ts';
+import { type Ids, isReserved } from './slots/run-id.ts';
 
 interface EffectOptions extends GuardOptions {
   readonly contract: string;
   readonly args: Readonly<Record<string, unknown>>;
+  /** What may be worded differently. */
+  readonly content?: Ids;
   readonly per: Per;
   readonly callOptions: CallOptions;
   readonly env: Readonly<Record<string, string>>;
@@ -40,7 +42,11 @@ export async function runEffect(options: EffectOptions): Promise<Report> {
   const { semel, facts, pipeName, callOptions, ifBusy } = options;
   const identity = Object.keys(options.args).length === 0 ? { effect: options.contract } : options.args;
   // A digest: a command line may hold secrets.
-  const args = { ...identity, [commandField]: shortDigest('command', ...options.command) };
+  const args = {
+    ...identity,
+    ...options.content,
+    [commandField]: shortDigest('command', ...options.command),
+  };
   const folder = livenessFolder(facts.kind, facts.location);
   const verifier: VerifierStart = { startedAt: undefined };
   const tool = effectTool(options, verifier);
@@ -127,7 +133,7 @@ function storedValue({ stdout, stdoutBytes }: ChildEnding): StoredValue {
 }
 
 function effectTool(options: EffectOptions, verifier: VerifierStart): ToolFunction<Fields, unknown> {
-  const { semel, contract, per, leaseMs, windowMs, ifUnknown, env } = options;
+  const { semel, contract, content = {}, per, leaseMs, windowMs, ifUnknown, env } = options;
   return semel.tool({
     name: contract,
     effect: 'irreversible',
@@ -136,7 +142,7 @@ function effectTool(options: EffectOptions, verifier: VerifierStart): ToolFuncti
     timeout: 'none',
     ifBusy: 'fail',
     onDoubt: ifUnknown === 'hold' ? 'hold' : 'rerun',
-    content: [commandField],
+    content: [commandField, ...Object.keys(content)],
     // A run and its steps belong to the job, whichever caller starts it.
     share: isReserved(contract),
     run: (_: Fields) => undefined as unknown,

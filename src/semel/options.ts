@@ -6,9 +6,11 @@ import type { ContractDefaults, Mode, OnDoubt } from '../core/contract/contract.
 import type { Duration } from '../core/contract/duration.ts';
 import { checkKnown, fieldNames } from '../core/contract/known-fields.ts';
 import type { Per } from '../core/contract/period.ts';
+import type { Provider } from '../core/contract/provider.ts';
 import { SemelError } from '../core/errors.ts';
-import { callFields } from './calls/call-identity.ts';
-import type { CallOptions } from './definition.ts';
+import type { Verification, VerifyContext } from '../core/verification.ts';
+import { callFields, noOptions } from './calls/call-identity.ts';
+import type { CallOptions, Classify } from './definition.ts';
 import type { StoreChoice } from './place/store-choice.ts';
 
 export interface SemelOptions {
@@ -49,19 +51,30 @@ export interface Limits {
   readonly depth: number;
 }
 
-export interface OnceOptions extends CallOptions {
+export interface OnceOptions<Id = unknown, Value = unknown> extends CallOptions {
   /** @default 'ever' */
   readonly per?: Per;
+  /** Fields of the id that may be worded differently. */
+  readonly content?: readonly string[];
   readonly window?: Duration;
   readonly failureWindow?: Duration;
   readonly lease?: Duration;
   readonly timeout?: Duration | 'none';
   readonly ifBusy?: 'wait' | 'fail';
-  /** How the effect sends its requests. */
+  /** The target honours a key. */
+  readonly provider?: Provider;
+  /** Asks the target whether an earlier attempt landed. */
+  readonly verify?: (id: Id, ctx: VerifyContext) => Verification<Value> | Promise<Verification<Value>>;
+  /** What an error of the effect's own request means: `oneRequest`, a table by code, or a function. */
+  readonly classify?: Classify;
+  /** All requests of the effect go through `ctx.fetch`. */
   readonly via?: Via;
   /** Whether the record answers every caller. @default false */
   readonly share?: boolean;
 }
+
+/** What `once` says of its contract. */
+export type OnceTerms = Omit<OnceOptions, keyof CallOptions>;
 
 export const semelFields: ReadonlySet<string> = fieldNames<SemelOptions>({
   store: true,
@@ -91,13 +104,17 @@ const knownDefaults = fieldNames<Omit<ContractDefaults, 'mode' | 'onDoubt'>>({
   timeout: true,
   ifBusy: true,
 });
-const ownOfOnce = fieldNames<Omit<OnceOptions, keyof CallOptions>>({
+const ownOfOnce = fieldNames<OnceTerms>({
   per: true,
   window: true,
   failureWindow: true,
   lease: true,
   timeout: true,
   ifBusy: true,
+  content: true,
+  provider: true,
+  verify: true,
+  classify: true,
   via: true,
   share: true,
 });
@@ -125,3 +142,15 @@ export function checkOptions(given: SemelOptions): void {
 export function checkOnceOptions(options: OnceOptions): void {
   checkKnown('The options of once', options, knownOnce, 'INVALID_ARGS');
 }
+
+/** The terms of its contract, and the options of the call. */
+export function splitOnceOptions(options: OnceOptions): readonly [OnceTerms, CallOptions] {
+  const given = Object.entries(options);
+  if (given.length === 0) return plain;
+  return [
+    Object.fromEntries(given.filter(([field]) => ownOfOnce.has(field))),
+    Object.fromEntries(given.filter(([field]) => !ownOfOnce.has(field))),
+  ];
+}
+
+const plain: readonly [OnceTerms, CallOptions] = [{}, noOptions];

@@ -34,6 +34,7 @@ import {
   type Limits,
   type OnceOptions,
   type SemelOptions,
+  splitOnceOptions,
 } from './options.ts';
 import { commandOptions } from './place/command-options.ts';
 import { loginName, userName } from './place/login.ts';
@@ -43,7 +44,7 @@ import { resolveStore } from './place/store-choice.ts';
 import { createRecords, type Doubts, type Records } from './records/records.ts';
 import { type SweepOptions, type SweepReport, sweep } from './sweep.ts';
 import { type Clone, type CloneChanges, overrideStore } from './tool-internals.ts';
-import { type AnyDefinition, createToolbox, type KnownTool, type OneLinerOptions } from './toolbox.ts';
+import { type AnyDefinition, createToolbox, type KnownTool } from './toolbox.ts';
 
 export interface Semel extends AsyncDisposable {
   readonly namespace: string;
@@ -53,10 +54,10 @@ export interface Semel extends AsyncDisposable {
     id: unknown,
     effect: (ctx: AttemptContext<undefined>) => Value | Promise<Value>,
   ): Promise<Awaited<Value>>;
-  once<Value>(
+  once<Value, Id = unknown>(
     name: string,
-    id: unknown,
-    options: OnceOptions,
+    id: Id,
+    options: OnceOptions<NoInfer<Id>, NoInfer<Awaited<Value>>>,
     effect: (ctx: AttemptContext<undefined>) => Value | Promise<Value>,
   ): Promise<Awaited<Value>>;
   /** A function whose effect lands once. */
@@ -308,9 +309,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
       }
       // Observe mode also runs what it would refuse; the receipt says so.
       if (options.mode !== 'observe') checkOnceOptions(onceOptions as OnceOptions);
-      const { per, window, failureWindow, lease, timeout, ifBusy, via, share, ...callOptions } =
-        onceOptions as OnceOptions;
-      const contract = { per, window, failureWindow, lease, timeout, ifBusy, via, share } as OneLinerOptions;
+      const [contract, callOptions] = splitOnceOptions(onceOptions as OnceOptions);
       const tool = toolbox.oneLiner(name, contract, effect as (ctx: AttemptContext<undefined>) => unknown);
       return (await toolbox.invoke({ tool, schema: undefined }, id, callOptions)) as never;
     },

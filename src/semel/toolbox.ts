@@ -18,6 +18,7 @@ import { withoutUndefined } from './calls/ambient.ts';
 import { noOptions } from './calls/call-identity.ts';
 import { createContractWarnings } from './contract-warnings.ts';
 import type { CallOptions, ClassifyTable, ToolDefinition, ToolFunction } from './definition.ts';
+import type { OnceTerms } from './options.ts';
 import {
   type Clone,
   type CloneChanges,
@@ -38,7 +39,7 @@ export interface Toolbox {
   /** Makes one call. */
   invoke(known: KnownTool, args: unknown, options: CallOptions): Promise<unknown>;
   /** A tool for `once`: its effect is a new closure at each call. */
-  oneLiner(name: string, options: OneLinerOptions, effect: (ctx: AttemptContext<undefined>) => unknown): Tool;
+  oneLiner(name: string, options: OnceTerms, effect: (ctx: AttemptContext<undefined>) => unknown): Tool;
   /** By its current or an earlier name. Does not find one-liners: their effect ends with the call. */
   find(name: string): KnownTool | undefined;
   /** Warns once of what looks wrong with the identity of these args. */
@@ -46,11 +47,6 @@ export interface Toolbox {
 }
 
 export type AnyDefinition = ToolDefinition<unknown, unknown, unknown, IfBusy, StandardSchema | undefined>;
-
-export type OneLinerOptions = Pick<
-  AnyDefinition,
-  'per' | 'window' | 'failureWindow' | 'lease' | 'timeout' | 'ifBusy' | 'via' | 'share'
->;
 
 export interface ToolboxSource {
   readonly defaults: ContractDefaults;
@@ -183,21 +179,34 @@ export function createToolbox({ defaults, warnOnce, prepare, run, clone }: Toolb
           path: 'effect',
           next: notAGenerator,
         });
-      const run: Tool['run'] = (_args, ctx) => effect(ctx as AttemptContext<undefined>);
-      // Only the effect of a one-liner is new at each call; its contract is reused.
-      const shape = `${name}\0${JSON.stringify(options)}`;
+      const { verify, classify, ...terms } = withoutUndefined(options);
+      const hasVerify = verify !== undefined;
+      // Only the functions of a one-liner are new at each call; its contract is reused.
+      const shape = `${name}\0${hasVerify}${JSON.stringify(terms)}`;
       const known = oneLiners.get(shape);
-      if (known !== undefined) return { contract: known, run };
-      const traits = { hasVerify: false, hasPrepare: false };
-      const contract = defineContract(
-        { per: 'ever', ...withoutUndefined(options), name, effect: 'write-non-idempotent' },
-        traits,
-        defaults,
-      );
-      claimName(contract);
-      oneLiners.set(shape, contract);
-      forgetOldest();
-      return { contract, run };
+      // Two providers may differ in their functions, which the shape does not show.
+      const contract = known?.provider === terms.provider && known !== undefined ? known : defineOnce();
+      return {
+        contract,
+        run: (_args, ctx) => effect(ctx as AttemptContext<undefined>),
+        verify: verify as Tool['verify'],
+        classify: compileClassifier(classify),
+      };
+
+      function defineOnce(): Tool['contract'] {
+        const definition = { per: 'ever', ...terms, name, effect: 'write-non-idempotent' } as const;
+        const made = defineContract(definition, { hasVerify, hasPrepare: false }, defaults);
+        checkParts({ ...definition, verify, classify, run: effect } as AnyDefinition, made);
+        if (made.rerunWithinMs !== null && made.fields.content.length > 0)
+          throw new SemelError('CONTRACT_INVALID', `${name}: \`once\` cannot send the first wording again.`, {
+            path: 'content',
+            next: 'Define a tool: its `run` gets the args of the first attempt. Or leave out `content` or `provider`.',
+          });
+        claimName(made);
+        oneLiners.set(shape, made);
+        forgetOldest();
+        return made;
+      }
     },
 
     find(name) {

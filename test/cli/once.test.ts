@@ -36,6 +36,33 @@ describe('an effect', () => {
     }
   });
 
+  test('content may be worded differently: the difference is reported, and nothing is run', async () => {
+    const at = place();
+    const send = (...more: string[]) =>
+      at.semel('once', 'mail', '--id', 'lead=42', ...more, '--', 'sh', '-c', effect);
+    const first = await send('--content', 'subject=Hello', '--content', 'note=');
+    expect(first.code).toBe(0);
+    const second = await send('--content', 'subject=Good morning', '--content', 'note=');
+    expect(second).toMatchObject({ code: 0, stdout: first.stdout });
+    expect(second.stderr).toContain('with another subject; nothing was run');
+    expect(at.lines('effects')).toHaveLength(1);
+    for (const name of ['lead=1', 'a.b=1', 'effect=1'])
+      expect(await send('--content', name)).toMatchObject({ code: 64 });
+  });
+
+  test('--at selects the period', async () => {
+    const at = place();
+    const send = (instant: string) => {
+      const period = ['--per', 'day', '--tz', 'Europe/Paris', '--at', instant];
+      return at.semel('once', 'digest', '--id', 'list=all', ...period, '--', 'sh', '-c', effect);
+    };
+    await send('2026-06-19T08:00');
+    await send('2026-06-19T20:00:00Z');
+    expect(at.lines('effects')).toHaveLength(1);
+    await send('2026-06-19T22:30:00Z');
+    expect(at.lines('effects')).toHaveLength(2);
+  });
+
   test('takes its identity as JSON too, from a file or from stdin', async () => {
     const at = place();
     writeFileSync(at.path('id.json'), '{"template":"welcome","lead":"42"}');

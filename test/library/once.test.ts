@@ -1,6 +1,6 @@
-import { createSemel, day, isSemelError } from 'semel';
-import { expect, test } from 'vitest';
-import { quick } from './support.ts';
+import { createSemel, day, isSemelError, landed, notLanded, oneRequest } from 'semel';
+import { describe, expect, test } from 'vitest';
+import { quick, rig, target } from './support.ts';
 
 const quiet = { store: 'memory:', namespace: 'test', onWarning: () => undefined };
 
@@ -77,4 +77,99 @@ test('a name per id is warned about once, and does not fill the memory', async (
   expect(warnings.filter((each) => each.includes('second argument'))).toHaveLength(1);
   expect(await semel.once('welcome-0', 1, () => ++ran)).toBe(1);
   expect(ran).toBe(1_100);
+});
+
+describe('the terms of a tool', () => {
+  test('classify: what an error means', async () => {
+    await using semel = createSemel(quiet);
+    let calls = 0;
+    const send = (classify: object) =>
+      semel.once('sms', 7, { classify } as never, () => {
+        calls += 1;
+        throw Object.assign(new Error('no'), { status: 429, code: 'ELIMIT' });
+      });
+    await expect(send(oneRequest)).rejects.toMatchObject({ code: 'NOT_LANDED' });
+    await expect(send({ ELIMIT: 'rejected' })).rejects.toMatchObject({ code: 'FAILED' });
+    expect(calls).toBe(2);
+    await expect(semel.once('sms.b', 7, { classify: 'no' as never }, () => 1)).rejects.toMatchObject({
+      code: 'CONTRACT_INVALID',
+      path: 'classify',
+    });
+  });
+
+  test('verify: settles what an earlier call left in doubt, each call with its own closure', async () => {
+    const { semel, clock } = rig();
+    const outbox = new Set<string>();
+    let sent = 0;
+    const send = (lead: string) =>
+      semel.once(
+        'mail',
+        { lead },
+        { verify: ({ lead: id }) => (outbox.has(id) ? landed(`found ${lead}`) : notLanded()) },
+        () => {
+          sent += 1;
+          if (lead === 'ann') outbox.add(lead);
+          if (sent <= 2) throw new Error('socket hang up');
+          return `sent ${lead}`;
+        },
+      );
+    for (const lead of ['ann', 'bob']) await send(lead).catch(() => undefined);
+    await clock.advance(11 * 60_000);
+    expect(await send('ann')).toBe('found ann');
+    expect(await send('bob')).toBe('sent bob');
+    expect(sent).toBe(3);
+  });
+
+  test('provider: the second call sends the same key again', async () => {
+    const keys: string[] = [];
+    const server = await target((request, response) => {
+      keys.push(String(request.headers['idempotency-key']));
+      if (keys.length === 1) request.socket.destroy();
+      else response.end('"ok"');
+    });
+    await using semel = createSemel(quiet);
+    const provider = { name: 'pay', window: '30d', hosts: [server.host] } as const;
+    const charge = () =>
+      semel.once('charge', 'o-1', { provider }, async (ctx) => {
+        await ctx.fetch(server.url, { method: 'POST' });
+        return 'ok';
+      });
+    await expect(charge()).rejects.toMatchObject({ code: 'IN_DOUBT' });
+    expect(await charge()).toBe('ok');
+    expect(new Set(keys).size).toBe(1);
+  });
+
+  test('provider: another one under the same name has its own functions', async () => {
+    await using semel = createSemel(quiet);
+    const fails = (meaning: 'rejected' | 'maybeLanded') => {
+      const provider = { name: 'pay', window: '30d', classify: () => meaning } as const;
+      return semel.once('charge', meaning, { provider }, () => Promise.reject(new Error('no')));
+    };
+    await expect(fails('maybeLanded')).rejects.toMatchObject({ code: 'IN_DOUBT' });
+    await expect(fails('rejected')).rejects.toMatchObject({ code: 'FAILED' });
+  });
+
+  test('content: may be worded differently, but not with a key that a provider honours', async () => {
+    await using semel = createSemel(quiet);
+    let sent = 0;
+    const send = (body: string, more: object = {}) =>
+      semel.once('mail', { lead: 1, body }, { content: ['body'], ...more }, () => ++sent);
+    expect([await send('Hello'), await send('Good morning')]).toEqual([1, 1]);
+    const provider = { name: 'mail', window: '30d' } as const;
+    await expect(
+      semel.once('mail.b', { lead: 1, body: '' }, { content: ['body'], provider }, () => 1),
+    ).rejects.toMatchObject({ code: 'CONTRACT_INVALID', path: 'content' });
+  });
+
+  test('verify has the type of the id and of the value', () => {
+    const check = () =>
+      quick().once(
+        'mail',
+        { lead: 1 },
+        // @ts-expect-error: the effect returns a number
+        { verify: ({ lead }) => landed(`found ${lead.toFixed()}`) },
+        () => 1,
+      );
+    expect(check).toBeTypeOf('function');
+  });
 });

@@ -7,7 +7,11 @@ import { cut } from '../render/print.ts';
 import { usageError } from '../usage.ts';
 import { smallText } from './input.ts';
 
-export function idsOf(command: CommandName, given: readonly string[] | undefined): Ids {
+export function idsOf(
+  command: CommandName,
+  given: readonly string[] | undefined,
+  flag: 'id' | 'content' = 'id',
+): Ids {
   const ids: Record<string, string> = {};
   for (const each of given ?? []) {
     const at = each.indexOf('=');
@@ -15,12 +19,12 @@ export function idsOf(command: CommandName, given: readonly string[] | undefined
     if (at < 1 || !/^[\w.-]{1,64}$/.test(name) || name === '__proto__')
       throw usageError(
         command,
-        `--id ${JSON.stringify(each)} is not a name with a value`,
-        'Write it like --id customer=42.',
+        `--${flag} ${JSON.stringify(each)} is not a name with a value`,
+        `Write it like --${flag} customer=42.`,
       );
-    if (Object.hasOwn(ids, name)) throw usageError(command, `--id ${name} is given twice`);
+    if (Object.hasOwn(ids, name)) throw usageError(command, `--${flag} ${name} is given twice`);
     // Usually an unset variable of the script: all such calls would count as one.
-    if (at === each.length - 1)
+    if (at === each.length - 1 && flag === 'id')
       throw usageError(command, `--id ${name} is empty`, 'Check for an unset variable.');
     ids[name] = each.slice(at + 1);
   }

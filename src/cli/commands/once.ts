@@ -6,6 +6,7 @@ import {
   commandField,
   contractName,
   currentRun,
+  type Ids,
   isReserved,
   periodNamed,
   type Report,
@@ -14,7 +15,7 @@ import {
   shownOwner,
 } from '../../jobs/index.ts';
 import { exitCodes, flagReader } from '../args/flag-values.ts';
-import { identityOf } from '../args/ids.ts';
+import { identityOf, idsOf } from '../args/ids.ts';
 import { zoneOf } from '../args/zone.ts';
 import { ledgerNote, mustBeOperator } from '../caller.ts';
 import { command, type ValuesOf } from '../command.ts';
@@ -38,11 +39,16 @@ import { usageError } from '../usage.ts';
 const flags = {
   id: texts('<name=value>', 'what identifies the effect; repeatable'),
   'id-json': text('<file|->', 'the same as a JSON object'),
+  content: texts(
+    '<name=value>',
+    'what may be worded differently: differences are reported, not run; repeatable',
+  ),
   key: text('<key>', 'your own key, instead of one derived from the ids'),
   per: choice(
     ['run', 'minute', 'hour', 'day', 'week', 'month', 'ever'],
     'how often it may be done (default: once ever with --id, otherwise once per run)',
   ),
+  at: text('<instant>', 'the instant that selects the period of --per (default: now)'),
   tz: text('<zone>', "time zone of --per (default: the run's, otherwise TZ)"),
   window: text('<duration>', 'how long to keep the result after its period (default: 30d)'),
   again: text('<why>', 'do it once more on purpose; the reason is kept in the history'),
@@ -101,6 +107,8 @@ about the effect on stderr.`,
     };
     const skipCode = given.whole('skip-code', 0, exitCodes);
     const zone = zoneOf(values.tz, inside?.zone);
+    const at = given.instant('at', zone);
+    const content = contentOf(values.content, ids);
     const per: Per = unit === 'run' || unit === 'ever' ? unit : periodNamed(unit, zone);
     const label = labelOf(name, ids);
     return runGuarded(
@@ -112,8 +120,10 @@ about the effect on stderr.`,
           ...guard,
           contract: contractName(undefined, name),
           args: ids,
+          content,
           per,
           callOptions: {
+            ...(at === undefined ? {} : { at }),
             ...(values.key === undefined ? {} : { key: values.key }),
             ...(values.again === undefined ? {} : { again: values.again }),
           },
@@ -174,7 +184,7 @@ async function tell(report: Report, { semel, facts }: Guard, call: Call): Promis
         return finish('landed', 0, more);
       }
       const again = values.again === undefined ? '' : ', with the same --again reason';
-      const other = report.drift?.includes(commandField) ? ', by another command line' : '';
+      const other = describeDrift(report.drift ?? []);
       if (!values.quiet && !values.json)
         say(
           `${label} ${await describeDone(semel, record)}${other}${again}; nothing was run${ledgerNote(ledger)}`,
@@ -205,6 +215,29 @@ function flagsFor(ending: ChildEnding | undefined): string {
   return isOwnCode
     ? `${verify}; --not-landed-exit ${ending.exit} would mean that this code sends nothing`
     : verify;
+}
+
+/** Which of what may be worded differently was. */
+function describeDrift(drift: readonly string[]): string {
+  const fields = drift.filter((field) => field !== commandField);
+  const command = drift.includes(commandField) ? ', by another command line' : '';
+  return fields.length === 0 ? command : `${command}, with another ${fields.join(', ')}`;
+}
+
+function contentOf(given: readonly string[] | undefined, ids: object): Ids {
+  const content = idsOf('once', given, 'content');
+  for (const name of Object.keys(content)) {
+    if (Object.hasOwn(ids, name))
+      throw usageError(
+        'once',
+        `${JSON.stringify(name)} is in --id and in --content`,
+        'Leave one of them out.',
+      );
+    // A dot would lead into a field; `effect` stands for the effect where there are no ids.
+    if (name.includes('.') || name === 'effect')
+      throw usageError('once', `--content cannot be named ${name}`, 'Use another name, without dots.');
+  }
+  return content;
 }
 
 function exitsOf(text: string | undefined): readonly number[] {
