@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bundleCommand } from '../scripts/build.ts';
+import { bundle } from '../scripts/build.ts';
 import { type Contestant, measure, ratio } from './measure.ts';
 import { atMost, type Section } from './report.ts';
 
@@ -13,8 +13,8 @@ const startsPerRound = 5;
 export async function cli(rounds: number): Promise<readonly Section[]> {
   const folder = mkdtempSync(join(tmpdir(), 'semel-bench-'));
   try {
-    await bundleCommand(join(folder, 'dist/bin'));
-    const command = join(folder, 'dist/bin/semel.cjs');
+    await bundle(join(folder, 'dist'));
+    const command = join(folder, 'dist/lib/semel.cjs');
     mkdirSync(join(folder, 'home'));
     const env = {
       PATH: process.env.PATH ?? '',

@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { bundleCommand } from '../scripts/build.ts';
+import { bundle } from '../scripts/build.ts';
 import { ledgerFolder } from './ledger-folder.ts';
 import { type Contestant, find, measure, median, ratio } from './measure.ts';
 import type { Section } from './report.ts';
@@ -30,8 +30,8 @@ interface Peer {
 
 export async function mcp(rounds: number): Promise<readonly Section[]> {
   using folder = ledgerFolder();
-  await bundleCommand(folder.path('dist/bin'));
-  const command = join(folder.path('dist/bin'), 'semel.cjs');
+  await bundle(folder.path('dist'));
+  const command = join(folder.path('dist/lib'), 'semel.cjs');
   const env = {
     PATH: process.env.PATH ?? '',
     HOME: folder.path('home'),

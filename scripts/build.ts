@@ -1,60 +1,87 @@
-// npm run build: the library by tsc, file by file; the command by rolldown, in a few files, because a command is started
-// often and Node.js takes longer to find a hundred modules than to run them.
-import { execFileSync } from 'node:child_process';
-import { chmodSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-import { build, type Plugin } from 'rolldown';
+// npm run build: what the package holds. The command and the doors of the library share one set of CommonJS files in dist/lib
+// (see docs/decisions/014): Node.js takes longer to find and link three hundred modules than to run them.
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { build, type OutputChunk } from 'rolldown';
+import manifest from '../package.json' with { type: 'json' };
+import { asciiOnly, oneStatementPerLine, readyForBundlers } from './build/plugins.ts';
 
 const root = join(import.meta.dirname, '..');
 
-/** Into `folder`, as `semel.cjs`: CommonJS starts without the asynchronous loader. */
-export async function bundleCommand(folder: string): Promise<void> {
-  const common = { cwd: root, platform: 'node' as const, logLevel: 'warn' as const, plugins: [asciiOnly] };
+/** `src/stores/sqlite/index.ts` is what `dist/stores/sqlite/index.js` lets out, as `semel/sqlite`. */
+export const doors = Object.entries(manifest.exports).flatMap(([door, target]) => {
+  if (typeof target === 'string') return [];
+  const path = target.default.replace('./dist/', '').replace(/\.js$/, '');
+  return [{ name: door.replace(/^\.\/?/, '') || 'index', path, source: `src/${path}.ts` }];
+});
+
+/** Writes the command, as `lib/semel.cjs`, and the code of every door into `dist`; the declarations are apart. */
+export async function bundle(dist: string): Promise<void> {
+  const lib = join(dist, 'lib');
+  const common = {
+    cwd: root,
+    platform: 'node' as const,
+    logLevel: 'warn' as const,
+    // A slow machine is not worth a warning; what a command loads lazily, another one may need at once.
+    checks: { bundlerTimings: false, ineffectiveDynamicImport: false },
+  };
   const output = {
-    dir: folder,
+    dir: lib,
     format: 'cjs',
+    // The command's cache of compiled code knows a file by its name.
     chunkFileNames: '[name]-[hash].cjs',
-    // Names stay, so that a stack can be read; what is left out is what takes time to read in.
-    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+    // Functions and classes keep their names, so that a stack can be read; what is left out takes time to read in.
+    minify: {
+      compress: false,
+      mangle: { toplevel: false, keepNames: true },
+      codegen: { removeWhitespace: true },
+    },
     comments: false,
   } as const;
   const guarded = await modulesOf('src/cli/commands/run.ts');
   const { output: files } = await build({
     ...common,
-    input: { main: 'src/cli/main.ts', actor: 'src/cli/commands/demo/actor.ts' },
-    checks: { ineffectiveDynamicImport: false },
+    input: {
+      main: 'src/cli/main.ts',
+      actor: 'src/cli/commands/demo/actor.ts',
+      ...Object.fromEntries(doors.map(({ name, source }) => [name, source])),
+    },
+    plugins: [asciiOnly, readyForBundlers, oneStatementPerLine],
     output: {
       ...output,
-      entryFileNames: ({ name }) => (name === 'main' ? '[name]-[hash].cjs' : '[name].cjs'),
+      entryFileNames: ({ name }) => (name === 'actor' ? '[name].cjs' : '[name]-[hash].cjs'),
       codeSplitting: {
         groups: [
-          // All that `semel run` loads is one file, and nothing else is in it; most commands need most of it.
+          // All that `semel run` loads is one file, and nothing else is in it; most commands, and the library, need most of it.
           { name: 'guarded', test: (id) => guarded.has(id) },
           { name: 'shared', test: /src[/]cli[/]/, minShareCount: 2 },
         ],
       },
     },
   });
-  const main = files.find(({ fileName }) => fileName.startsWith('main-'));
+  const entries = new Map(
+    files.flatMap((file) => (file.type === 'chunk' && file.isEntry ? [[file.name, file] as const] : [])),
+  );
+  for (const { name, path } of doors) writeDoor(join(dist, `${path}.js`), lib, entries.get(name));
   await build({
     ...common,
     input: { semel: 'src/cli/start.ts' },
-    transform: { define: { mainFile: JSON.stringify(main?.fileName) } },
+    plugins: [asciiOnly, oneStatementPerLine],
+    transform: { define: { mainFile: JSON.stringify(entries.get('main')?.fileName) } },
     output: { ...output, entryFileNames: '[name].cjs' },
   });
   // npm does it when it installs; `npx semel` in a clone that was built again starts the file itself.
-  chmodSync(join(folder, 'semel.cjs'), 0o755);
+  chmodSync(join(lib, 'semel.cjs'), 0o755);
 }
 
-/** A single character beyond Latin-1 makes V8 keep the whole text with two bytes for each. */
-const asciiOnly: Plugin = {
-  name: 'ascii-only',
-  generateBundle(_, files) {
-    const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-    for (const file of Object.values(files))
-      if (file.type === 'chunk') file.code = file.code.replace(/[^\0-\x7f]/g, escaped);
-  },
-};
+/** An ES module that names each export, so that `import` needs no guess and a bundler can tell what exists. */
+function writeDoor(file: string, lib: string, entry: OutputChunk | undefined): void {
+  if (entry === undefined) throw new Error(`${file} has no code.`);
+  const code = relative(dirname(file), join(lib, entry.fileName));
+  const names = [...entry.exports].sort().map((name) => `  ${name},\n`);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `export {\n${names.join('')}} from '${code.startsWith('.') ? code : `./${code}`}';\n`);
+}
 
 /** All that a module imports, without what it imports dynamically. */
 async function modulesOf(input: string): Promise<ReadonlySet<string>> {
@@ -70,10 +97,10 @@ async function modulesOf(input: string): Promise<ReadonlySet<string>> {
 }
 
 if (import.meta.main) {
-  rmSync(join(root, 'dist'), { recursive: true, force: true });
-  execFileSync(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], {
-    cwd: root,
-    stdio: 'inherit',
-  });
-  await bundleCommand(join(root, 'dist/bin'));
+  const dist = join(root, 'dist');
+  rmSync(dist, { recursive: true, force: true });
+  await bundle(dist);
+  // Loaded here only: tests build the code without its declarations.
+  const { bundleDeclarations } = await import('./build/declarations.ts');
+  await bundleDeclarations(root, dist, doors);
 }

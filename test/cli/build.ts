@@ -3,14 +3,14 @@
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bundleCommand } from '../../scripts/build.ts';
+import { bundle } from '../../scripts/build.ts';
 
 const root = join(import.meta.dirname, '../..');
 
 export default async function build(): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'semel-built-'));
-  await bundleCommand(join(folder, 'dist/bin'));
+  await bundle(join(folder, 'dist'));
   copyFileSync(join(root, 'package.json'), join(folder, 'package.json'));
-  process.env.SEMEL_BUILT_COMMAND = join(folder, 'dist/bin/semel.cjs');
+  process.env.SEMEL_BUILT_COMMAND = join(folder, 'dist/lib/semel.cjs');
   return () => rmSync(folder, { recursive: true, force: true });
 }

@@ -190,7 +190,7 @@ describe.runIf(isRoot)('of another user', () => {
       );
     if (asOther('--version').status !== 0)
       return console.info('skipped: another user cannot run this Node.js');
-    const said = asOther(`${built}/dist/bin/semel.cjs`, 'once', 'mail', '--id', 'a=1', '--', 'echo', 'sent');
+    const said = asOther(`${built}/dist/lib/semel.cjs`, 'once', 'mail', '--id', 'a=1', '--', 'echo', 'sent');
     expect([said.status, said.stdout, said.stderr]).toEqual([0, 'sent\n', '']);
   });
 });

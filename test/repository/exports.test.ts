@@ -1,5 +1,5 @@
-// The doors of the package: package.json, the sources, the build and tsconfig.json name the same ones, and what
-// each lets out is written down in doors.json. To accept a change: UPDATE_DOORS=1 npx vitest run test/repository
+// The doors of the package: package.json, the sources and tsconfig.json name the same ones (package.test.ts looks at the
+// build), and what each lets out is written down in doors.json. To accept a change: UPDATE_DOORS=1 npx vitest run test/repository
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -15,10 +15,8 @@ const doors = Object.entries(manifest.exports).flatMap(([door, target]) =>
 );
 
 describe.each(doors)('$name', (door) => {
-  test('has a source and a build', () => {
-    expect([door.source, door.types, door.default].filter((file) => !existsSync(join(root, file)))).toEqual(
-      [],
-    );
+  test('has a source', () => {
+    expect(existsSync(join(root, door.source))).toBe(true);
   });
 
   test('has its declarations beside its code', () => {

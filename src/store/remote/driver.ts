@@ -4,7 +4,6 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, isAbsolute, join, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { SemelError } from '../../core/errors.ts';
 
 /** With `require`: the command is not an ES module, and bundlers must not resolve an optional package. */
@@ -44,8 +43,10 @@ export function installAdvice(file: string, name: string): string {
     : `Run \`npm install --global ${name}\`: this semel is installed globally, in ${modules}.`;
 }
 
+/** Bundlers may take the file's name away; the drivers are then those of the program that was started. */
 function ownFile(): string {
-  return fileURLToPath(import.meta.url);
+  const known: string | undefined = import.meta.filename;
+  return known ?? process.argv[1] ?? process.execPath;
 }
 
 function chosenPlaces(chosen: string | undefined): readonly string[] {
