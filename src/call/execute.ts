@@ -1,4 +1,5 @@
-// Runs an attempt under a won claim: the effect, or first `verify`, which says whether an earlier attempt landed.
+// Runs an attempt under a won claim: the effect, or first `verify`, which says whether an earlier attempt landed. If the
+// effect ends in doubt, `verify` is asked before the claim is settled.
 
 import { formatDuration } from '../core/contract/duration.ts';
 import { isRepeatable } from '../core/contract/words.ts';
@@ -34,7 +35,9 @@ export async function runAttempt(
       purpose.for === 'verify'
         ? await verifyFirst(env, attempt, purpose.doubt, body)
         : await execute(env, attempt, body);
-    return await settleAttempt(env, attempt, ended);
+    // The claim is still held, so nobody else acts on the answer meanwhile.
+    const decided = ended.ending.outcome === 'succeeded' ? ended : await verifyAtOnce(env, attempt, ended);
+    return await settleAttempt(env, attempt, decided);
   } finally {
     unlisten?.();
     attempt.stopTimers();
@@ -115,6 +118,40 @@ async function verifyFirst(
   return execute(env, attempt, body);
 }
 
+/**
+ * Asks `verify` about an attempt that leaves the record in doubt. "Landed" is true from now on; "not landed" counts only once
+ * no request can be on its way, so a later call has to ask again.
+ */
+async function verifyAtOnce(env: Env, attempt: Attempt, ended: Try): Promise<Try> {
+  if (!leavesDoubt(attempt, ended) || !mayVerify(env, attempt, ended)) return ended;
+  const answer = await verify(attempt, undefined);
+  if (answer.verdict === 'landed') {
+    if (answer.remoteRef !== undefined) attempt.note(answer.remoteRef);
+    // This call executed it, whichever attempt's effect was found.
+    return {
+      ...ended,
+      ending: { outcome: 'succeeded', value: answer.value, found: true },
+      thrown: undefined,
+    };
+  }
+  if (answer.verdict === 'unsure') return { ...ended, verdict: answer.because ?? 'unsure' };
+  const mustWait = attempt.call.tool.contract.networkMs + (answer.lagMs ?? 0) > 0;
+  if (mustWait) return { ...ended, verdict: describeEarly(answer.lagMs) };
+  return { ...ended, ending: { outcome: 'released', because: '`verify` says that it did not land' } };
+}
+
+/** A definite ending says nothing about earlier attempts in doubt. */
+function leavesDoubt({ record }: Attempt, { ending }: Try): boolean {
+  return ending.outcome === 'unknown' || record.doubtFence !== null;
+}
+
+/** Not twice, not after the time of the attempt or of its caller, and not to hide a mistake in the contract. */
+function mayVerify(env: Env, { call, stop }: Attempt, { verified, final }: Try): boolean {
+  const { contract, verify: asked } = call.tool;
+  if (asked === undefined || contract.mode === 'observe') return false;
+  return verified === undefined && final === undefined && !stop.isRequested && !env.closing.aborted;
+}
+
 /** Before the dispatch, ending the attempt loses nothing. After it, the effect is asked to stop and waited for. */
 function stopWithCaller(attempt: Attempt): (() => void) | undefined {
   const { call } = attempt;
@@ -136,7 +173,7 @@ function describeEarly(lagMs = 0): string {
 }
 
 function undecided(because: string): Try {
-  return { ending: { outcome: 'unknown', because }, thrown: undefined, verified: true };
+  return { ending: { outcome: 'unknown', because }, thrown: undefined, verified: true, verdict: because };
 }
 
 function unstarted(error: SemelError): Try {

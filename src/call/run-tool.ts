@@ -21,6 +21,8 @@ export interface Try {
   readonly thrown: unknown;
   /** `verify` found it; nothing was executed. */
   readonly verified?: true;
+  /** What `verify` answered, if that left the doubt. */
+  readonly verdict?: string;
   /** No further try may follow, even if class and provider allow it. */
   readonly final?: true;
   /** Of the last answer to a request through `ctx.fetch`. */

@@ -104,11 +104,10 @@ function answerFromRecord(
   ended: Try,
   more: Partial<Receipt>,
 ): Result {
-  const { ending, thrown } = ended;
+  const { ending, thrown, verdict } = ended;
   if (record.status === 'unknown') {
-    const because = thrown === undefined && 'because' in ending ? ending.because : undefined;
     const lacksWord = 'lacksWord' in ending;
-    const doubt = refuseInDoubt(call, record, { cause: thrown, because, lacksWord });
+    const doubt = refuseInDoubt(call, record, { cause: thrown, because: verdict, lacksWord });
     return { ...doubt, receipt: { ...doubt.receipt, ...more } };
   }
   const retryAfterMs = record.status === 'released' ? readDelayMs(ended, clock) : undefined;

@@ -18,7 +18,7 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
     key: ctx.key,
     keyFor: ctx.keyFor,
     mark: ctx.mark,
-    remoteRef: record.result?.remoteRef ?? undefined,
+    remoteRef: attempt.remoteRef ?? record.result?.remoteRef ?? undefined,
     firstDispatchedAt: at(record.firstDispatchedAt),
     lastDispatchedAt: at(record.lastDispatchedAt),
     attempts: record.attempts,
@@ -27,7 +27,7 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
   try {
     const args = isSameVersion ? chooseArgs(attempt, inDoubt) : attempt.call.args;
     const answer = await attempt.race<Verification | undefined>(
-      Promise.resolve(tool.verify?.(args as never, context)),
+      unlessStopped(context.signal, tool.verify?.(args as never, context)),
       ({ message }) => ({ verdict: 'unsure', because: message }),
     );
     if (!isVerification(answer)) return noAnswer;
@@ -38,6 +38,18 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
   } catch (error) {
     return { verdict: 'unsure', because: describeThrown(error) };
   }
+}
+
+/** An attempt that has to stop does not wait for a `verify` that ignores its signal: nothing depends on how it ends. */
+function unlessStopped<Answer>(signal: AbortSignal, answer: Answer | Promise<Answer>): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason);
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop);
+    Promise.resolve(answer)
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener('abort', stop));
+  });
 }
 
 function describeOtherVersion(sentBy: string, ownVersion: string): string {

@@ -2,7 +2,6 @@
 // command that failed may have landed, so it is in doubt unless its exit code, a verifier or a person says more.
 
 import type { Per } from '../core/contract/period.ts';
-import type { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key/key.ts';
 import type { CallOptions, OpenAttempt, ToolFunction } from '../semel/index.ts';
 import { claim, type VerifierStart } from './claim.ts';
@@ -12,6 +11,7 @@ import {
   type GuardOptions,
   type Report,
   replay,
+  reportVerified,
   runAttempt,
   type StoredValue,
   verifierTerms,
@@ -102,24 +102,10 @@ export async function runEffect(options: EffectOptions): Promise<Report> {
     });
     const ran = { kind: 'ran', ending, attempt: attempt.attempt } as const;
     if (result === undefined) return { ...ran, leftBehind: true };
-    if (result.ok || (didNotLand && result.error.code === 'NOT_LANDED')) return ran;
-    return result.error.code === 'IN_DOUBT' && options.verify !== undefined
-      ? verifyNow(result.error, ending)
-      : { kind: 'refused', error: result.error, ending };
-  }
-
-  /** "Landed" can be trusted at once, "not landed" only later; nothing runs a second time here. */
-  async function verifyNow(error: SemelError, ending: ChildEnding): Promise<Report> {
-    const begun = await semel.begin(tool, args, callOptions);
-    if (begun.execute) {
-      await begun.attempt.release(new Error('the verifier says that it did not land'));
-      return { kind: 'ran', ending, attempt: begun.attempt.attempt };
-    }
-    // The command has run: an unreachable ledger must not make it look as if it had not.
-    const record = await semel.records.get(key).catch(() => undefined);
-    if (begun.result.ok && record !== undefined)
-      return { kind: 'done', value: begun.result.value as StoredValue, record, ending };
-    return { kind: 'refused', error: begun.result.ok ? error : begun.result.error, ending };
+    if (result.ok && ending.exit !== 0) return reportVerified(semel, result, ran);
+    // "Did not land" also from the verifier, where it counts at once.
+    if (result.ok || result.error.code === 'NOT_LANDED') return ran;
+    return { kind: 'refused', error: result.error, ending };
   }
 }
 

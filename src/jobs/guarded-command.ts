@@ -104,6 +104,19 @@ export async function replay<Args>(
   return { kind: 'refused', error: result.error };
 }
 
+/** The command failed, and the verifier found that its effect had landed. */
+export async function reportVerified(
+  semel: Semel,
+  { value, receipt }: Extract<Result, { ok: true }>,
+  ran: Extract<Report, { kind: 'ran' }>,
+): Promise<Report> {
+  // The command has run: an unreachable ledger must not make it look as if it had not.
+  const record = await semel.records.get(receipt.key).catch(() => undefined);
+  return record === undefined
+    ? ran
+    : { kind: 'done', value: value as StoredValue, record, ending: ran.ending };
+}
+
 interface Attempt extends Pick<ChildOptions, 'env' | 'liveness' | 'keep' | 'passOn'> {
   readonly key: string;
   /** Ids of the records that this guard holds. */

@@ -15,6 +15,7 @@ import {
   type GuardOptions,
   type Report,
   replay,
+  reportVerified,
   runAttempt,
   verifierTerms,
 } from './guarded-command.ts';
@@ -92,22 +93,15 @@ export async function runJob(options: JobOptions): Promise<Report> {
     if (slot.unit === 'none') await closeCrashed(options, folder);
     let last: (Report & { readonly ending: ChildEnding }) | undefined;
     for (let tries = 1; ; tries += 1) {
-      const mayRun = tries === 1 || (tries <= options.retries + 1 && !(await isStillAlive(last?.ending)));
-      if (last !== undefined && mayRun) await backOff(last.ending, tries - 1);
+      if (last !== undefined) await backOff(last.ending, tries - 1);
       try {
-        const claimed = await claimSlot(last !== undefined && mayRun);
+        const claimed = await claimSlot(last !== undefined);
         // Carry the last ending along: its descendants decide whether the lock can be released.
         if (claimed.kind !== 'execute')
           return last === undefined ? claimed : { ending: last.ending, ...claimed };
-        if (last !== undefined && !mayRun) {
-          // The verifier says that it is not done, and that was the last try.
-          await claimed.attempt.release(new Error(describeEnding(last.ending, options.timeoutMs)));
-          return { kind: 'ran', ending: last.ending, attempt: claimed.attempt.attempt };
-        }
         const report = await runOnce(claimed, held);
         const ending = failureIn(report);
-        const isLast = tries > options.retries && options.verify === undefined;
-        if (ending === undefined || isLast) return report;
+        if (ending === undefined || tries > options.retries || (await isStillAlive(ending))) return report;
         last = { ...report, ending };
       } catch (error) {
         if (last === undefined) throw error;
@@ -148,6 +142,7 @@ export async function runJob(options: JobOptions): Promise<Report> {
       },
     });
     const ran = { kind: 'ran', ending, attempt: attempt.attempt } as const;
+    if (result?.ok && ending.exit !== 0) return reportVerified(semel, result, ran);
     if (result === undefined || result.ok || result.error.code === 'NOT_LANDED') return ran;
     // An earlier attempt that died leaves its doubt; where runs are repeated, that is not worth a question.
     const isOld = result.error.code === 'IN_DOUBT' && !isHeld(ending);
@@ -163,8 +158,8 @@ export async function runJob(options: JobOptions): Promise<Report> {
     await sleep(systemClock, pauseMs);
   }
 
-  async function isStillAlive(failed: ChildEnding | undefined): Promise<boolean> {
-    if (failed === undefined || !(await hasOutlived(failed, options.graceMs))) return false;
+  async function isStillAlive(failed: ChildEnding): Promise<boolean> {
+    if (!(await hasOutlived(failed, options.graceMs))) return false;
     say(`${options.label}: processes that the command started are still running`);
     return true;
   }

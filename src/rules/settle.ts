@@ -35,8 +35,11 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
     const isOwn = isOwnEffect(row, request);
     const isDuplicate = isOwn && isDoneByOther(news) && !isSameEffect(row, request, news.fence);
     const duplicate = isDuplicate ? event(row, time, 'duplicate', { fence: news.fence }) : undefined;
-    // What a verifier found meanwhile was this effect.
-    const explained = isOwn && news?.found ? { ...row, news: null } : row;
+    const explained: Row = isOwn
+      ? // What a verifier found meanwhile was this effect.
+        { ...row, news: news?.found ? null : news }
+      : // What it found may be the effect of an earlier attempt, whose late report is not a second effect.
+        { ...row, dispatched: false };
     return settled(succeed(explained, request.result, time), time, duplicate);
   }
   if (news !== null) {

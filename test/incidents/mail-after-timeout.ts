@@ -28,7 +28,7 @@ export const incident: Incident = {
     },
     {
       name: 'semel, verify',
-      comes: 'The second try asks the mail server, finds the mail and returns its id.',
+      comes: 'The first try asks the mail server, finds the mail and returns its id.',
       effects: 1,
       inDoubt: 0,
     },

@@ -16,7 +16,7 @@ import {
 } from 'semel';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { isEmpty, quick, rest, rig } from './support.ts';
+import { afterOutage, isEmpty, quick, rest, rig } from './support.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: the point is to pass what the compiler would refuse
 type Any = any;
@@ -361,7 +361,7 @@ describe('every code', () => {
       const tool = semel.tool({
         ...base,
         run: fails(new Error('reset')),
-        verify: () => landed(undefined as never),
+        verify: afterOutage(() => landed(undefined as never)),
       });
       await tool.try({});
       const [record] = (await semel.doubts.list()).items;

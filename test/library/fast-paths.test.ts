@@ -87,7 +87,7 @@ describe('too late', () => {
   test('asking does not lift the limit', async () => {
     const made = rig();
     let ran = 0;
-    const answers = [notLanded(), unsure('not yet')];
+    const answers = [notLanded(), unsure('not yet'), unsure('not at once')];
     const tool = made.semel.tool({
       ...base,
       verify: () => answers.pop() ?? unsure(),

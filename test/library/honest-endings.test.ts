@@ -133,16 +133,16 @@ describe('the event `doubt`', () => {
   });
 
   test('is emitted again for an attempt that ran after "not landed"', async () => {
-    const { semel } = rig();
+    const { semel, clock } = rig();
     const doubts: unknown[] = [];
     semel.on('doubt', (event) => doubts.push(event));
     const tool = semel.tool({
       ...mail,
-      verifyAfter: 0,
       run: () => Promise.reject(reset()),
       verify: () => notLanded(),
     });
     await tool.try({});
+    await clock.advance(60_000);
     await tool.try({});
     expect(doubts).toHaveLength(2);
   });

@@ -2,7 +2,7 @@
 
 import { type AttemptContext, notLanded, type SemelError, systemClock } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { gate, quick, type Rig, rest, rig, target } from './support.ts';
+import { afterOutage, gate, quick, type Rig, rest, rig, target } from './support.ts';
 
 const base = {
   name: 'post',
@@ -369,7 +369,27 @@ describe('a timeout', () => {
     expect((await made.semel.records.list()).items[0]).toMatchObject({ status: 'released', doubt: false });
   });
 
-  test('counts for verify as well', async () => {
+  test('counts for verify as well, with what was left of it', async () => {
+    const made = rig();
+    const end = gate<string>();
+    const tool = made.semel.tool({
+      ...base,
+      timeout: '5s',
+      run: () => end.promise,
+      verify: () => new Promise<never>(() => undefined),
+    });
+    const call = tool.try({});
+    await made.clock.advance(3_000);
+    end.reject(new Error('reset'));
+    await made.clock.advance(2_000);
+    const result = await call;
+    expect(result).toMatchObject({ ok: false, error: { code: 'IN_DOUBT', cause: { message: 'reset' } } });
+    expect(result.ok ? '' : result.error.message).toMatch(
+      /\(reset\)\. Verify: post ran longer than its timeout/,
+    );
+  });
+
+  test('counts for the verify of a later call', async () => {
     const made = rig();
     let fails = true;
     const tool = made.semel.tool({
@@ -379,7 +399,7 @@ describe('a timeout', () => {
         if (fails) throw new Error('reset');
         return 'done';
       },
-      verify: () => new Promise<never>(() => undefined),
+      verify: afterOutage(() => new Promise<never>(() => undefined)),
     });
     await tool.try({});
     fails = false;

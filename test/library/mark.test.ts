@@ -65,7 +65,7 @@ describe('the mark', () => {
     await to.clock.advance(20 * minute);
     expect(await moved.tool({ id: 1 })).toBe(1);
     expect(new Set([...first.sent, ...first.asked, ...other.asked, ...moved.sent]).size).toBe(1);
-    expect(first.asked).toHaveLength(1);
+    expect(first.asked).toHaveLength(2);
     expect(other.sent).toEqual([]);
   });
 

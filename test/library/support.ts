@@ -165,6 +165,16 @@ export function flaky(inner: Store): FlakyStore {
   return store;
 }
 
+/** The target does not answer when it is first asked whether the effect landed. */
+export function afterOutage<Asked extends readonly unknown[], Answer>(verify: (...asked: Asked) => Answer) {
+  let isFirst = true;
+  return (...asked: Asked): Answer => {
+    if (!isFirst) return verify(...asked);
+    isFirst = false;
+    throw new Error('the target is down');
+  };
+}
+
 export async function isEmpty({ store }: { store: Store }): Promise<boolean> {
   return (await store.list({ namespace: 'test', limit: 10 })).items.length === 0;
 }

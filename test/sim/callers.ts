@@ -49,6 +49,7 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
     waitsFor: undefined,
     askedAt: scheduler.now,
     told: undefined,
+    found: false,
     toldAt: 0,
     threw: false,
     worker,

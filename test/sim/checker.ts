@@ -44,6 +44,7 @@ export function check(ended: Ended): void {
     notTooOld(ended, call);
     toldItsOwn(log, call);
     toldWhoMayTryAgain(log, call);
+    verifiedAtOnce(log, call);
   }
   for (const final of ended.finals) settledInTheEnd(log, final, ended.records.get(final.call.key));
 }
@@ -253,6 +254,20 @@ function toldWhoMayTryAgain(log: Log, { id, told, asked }: CallLog): void {
   if (asked.plan.hasVerify)
     log.violated('what `verify` can decide is retriable', `${id} is told that nobody may try again`);
 }
+
+/** Nobody is left in doubt by a call that could have asked, or has found the answer. */
+function verifiedAtOnce(log: Log, { id, told, asked, contract, found }: CallLog): void {
+  if (told?.ok !== false || told.error.code !== 'IN_DOUBT') return;
+  if (found) log.violated('what `verify` found settles the call', `${id} is told ${told.error.message}`);
+  const { cause, message } = told.error;
+  const isOver = (cause as Error | undefined)?.name === 'TimeoutError' || stopped.test(message);
+  if (asked.plan.hasVerify && told.receipt.executed && !isRepeatable(contract.effect) && !isOver)
+    if (!message.includes('Verify:'))
+      log.violated('`verify` is asked before anybody is left in doubt', `${id} is told ${message}`);
+}
+
+/** The attempt could not ask any more, or its contract is wrong. */
+const stopped = /gave up|closing|taken this call over|generator|without `ctx\.dispatch/;
 
 function toldTheTruth(log: Log, call: CallLog): void {
   const { told, contract } = call;

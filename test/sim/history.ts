@@ -249,6 +249,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
       waitsFor: undefined,
       askedAt: scheduler.now,
       told: undefined,
+      found: false,
       toldAt: 0,
       threw: false,
       worker,

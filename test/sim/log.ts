@@ -116,8 +116,6 @@ export interface KeyLog {
   readonly verdicts: Verdict[];
   readonly completions: Map<number, Completion>;
   ending: Ending | undefined;
-  /** How often `verify` looked. */
-  looks: number;
   /** The call that each generation was first claimed for. */
   readonly wanted: Map<number, CallLog>;
 }
@@ -138,6 +136,8 @@ export interface CallLog {
   readonly sent: number[];
   /** `run` returned a value while the attempt was still its own. */
   returned: boolean;
+  /** `verify` found that it landed, while the attempt was still its own. */
+  found: boolean;
   /** The generation that it was told to wait for. */
   waitsFor: number | undefined;
   readonly askedAt: number;
@@ -213,7 +213,6 @@ export function createLog(): Log {
           verdicts: [],
           completions: new Map(),
           ending: undefined,
-          looks: 0,
           wanted: new Map(),
         };
         keys.set(key, found);

@@ -62,7 +62,7 @@ export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker
       : undefined,
     verify: plan.hasVerify
       ? async (_args: unknown, ctx: VerifyContext) =>
-          verify(sim, plan, contract, worker, await callOf(() => ctx.key))
+          verify(sim, plan, contract, worker, await callOf(() => ctx.key), ctx.signal)
       : undefined,
     classify: plan.isOneRequest
       ? (error, seen) => (plan.classifies ? meaningOfCode(error) : undefined) ?? oneRequest(error, seen)
@@ -120,11 +120,14 @@ async function verify(
   contract: Contract,
   worker: Worker,
   call: CallLog,
+  signal: AbortSignal,
 ): Promise<Verification> {
   const { chance, scheduler, faults, log, world } = sim;
   const known = log.keyLog(log.attemptOf(call)?.key ?? call.key);
-  known.looks += 1;
-  if (known.looks > known.attempts.filter((each) => each.for === 'verify').length)
+  const ownAttempts = known.attempts.filter(({ token }) => log.askers.get(token) === worker);
+  // A sweep asks in the name of the call that the record was made for.
+  const asking = ownAttempts.findLast(({ call: by }) => by === call.id) ?? ownAttempts.at(-1);
+  if (asking === undefined || asking.endedAt !== undefined)
     log.violated('`verify` asks under a claim', `${call.id} looks for ${known.key}`);
   const slow = () =>
     faults.strike('verify slow', 0.15)
@@ -140,5 +143,7 @@ async function verify(
   await slow();
   if (faults.active && chance.happens(0.06)) await blocked(sim, contract, worker);
   if (found === 'a part') return unsure('only a part of it landed');
-  return found === 'nothing' ? notLanded() : landed(found);
+  if (found === 'nothing') return notLanded();
+  if (asking?.call === call.id && !signal.aborted) call.found = true;
+  return landed(found);
 }
