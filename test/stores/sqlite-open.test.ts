@@ -399,12 +399,19 @@ describe('refused as a file, and left as it was', () => {
     ['trigger', 'extra', 'CREATE TRIGGER extra AFTER INSERT ON records BEGIN DELETE FROM records; END'],
     ['view', 'Scopes', 'ALTER TABLE scopes RENAME TO kept; CREATE VIEW Scopes AS SELECT * FROM kept'],
     ['view', 'events', 'ALTER TABLE events RENAME TO kept; CREATE VIEW events AS SELECT * FROM kept'],
+    [
+      'index',
+      'record_keys',
+      'DROP INDEX record_keys; CREATE INDEX record_keys ON records (scope, key, key_sum)',
+    ],
+    ['table', 'records', 'ALTER TABLE records ADD COLUMN mine INTEGER DEFAULT 1'],
+    ['table', 'scopes', 'ALTER TABLE scopes RENAME COLUMN contract TO contracts'],
   ])('a ledger with a %s of somebody else: %s', async (type, name, change) => {
     const path = await usedLedger();
     const database = new DatabaseSync(path);
     database.exec(change);
     database.close();
-    expect((await leftAlone(path)).message).toContain(`has a ${type} that is not semel's (${name})`);
+    expect((await leftAlone(path)).message).toContain(` ${type} that is not semel's (${name})`);
   });
 
   test('a ledger cut off at any page', async () => {

@@ -180,19 +180,29 @@ export function readVersion(database: SqliteLike, path: string, known: number): 
   return version;
 }
 
-/** A trigger would run with every claim; a view in place of a table can return anything, even endless rows. */
+/**
+ * A trigger would run with every claim; a view in place of a table can return anything, even endless rows. With another
+ * index of the keys, or another column in a table, two claims of one key could both win.
+ */
 export function refuseForeignParts(database: SqliteLike, path: string): void {
-  const [type, name] =
-    query(
-      database,
-      `SELECT type, name FROM sqlite_schema
-       WHERE type = 'trigger' OR (type = 'view' AND name COLLATE NOCASE IN ('meta', 'scopes', 'records', 'events'))`,
-    ).get() ?? [];
-  if (type === undefined) return;
-  throw storeError('STORE_UNSAFE', `The ledger ${path} has a ${type} that is not semel's (${name}).`, {
-    next: 'Nothing was deleted. Find out who changed the ledger, then restore a backup; if nothing else was changed, drop it.',
-    evidence: { path, [String(type)]: name },
-  });
+  const ours = new Set(migrations.flat());
+  const foreign = query(
+    database,
+    `SELECT type, name, sql FROM sqlite_schema
+     WHERE type = 'trigger' OR name COLLATE NOCASE IN ('meta', 'scopes', 'records', 'events', 'record_keys')`,
+  )
+    .all()
+    .find(([, , sql]) => !ours.has(String(sql)));
+  if (foreign === undefined) return;
+  const [type, name] = foreign;
+  throw storeError(
+    'STORE_UNSAFE',
+    `The ledger ${path} has ${type === 'index' ? 'an' : 'a'} ${type} that is not semel's (${name}).`,
+    {
+      next: 'Nothing was deleted. Find out who changed the ledger, then restore a backup; if nothing else was changed, drop it.',
+      evidence: { path, [String(type)]: name },
+    },
+  );
 }
 
 export function refuseNewer(version: number, known: number, path: string): void {
