@@ -14,6 +14,7 @@ import {
   ambient,
   type CallOptions,
   forgetTool,
+  markExternal,
   type Semel,
   type ToolFunction,
   warnerOf,
@@ -104,6 +105,8 @@ export function createGuard(
     });
   };
   const tool = semel.tool({ ...definition, run } as never) as ToolFunction<unknown, unknown>;
+  // A sweep has no call of the framework at hand; inside another tool's run it would find that tool's.
+  markExternal(tool);
   return guardTool(semel, tool, byCall, async (call, execute) => {
     for (;;) {
       let isOwn = false;

@@ -38,6 +38,7 @@ export {
   type CloneTool,
   clonerOf,
   forgetTool,
+  markExternal,
   overrideStore,
   warnerOf,
 } from './tool-internals.ts';

@@ -311,12 +311,13 @@ export function createSemel(options: SemelOptions = {}): Semel {
       if (options.mode !== 'observe') checkOnceOptions(onceOptions as OnceOptions);
       const [contract, callOptions] = splitOnceOptions(onceOptions as OnceOptions);
       const tool = toolbox.oneLiner(name, contract, effect as (ctx: AttemptContext<undefined>) => unknown);
-      return (await toolbox.invoke({ tool, schema: undefined }, id, callOptions)) as never;
+      return (await toolbox.invoke({ tool, schema: undefined, isExternal: false }, id, callOptions)) as never;
     },
     tool: toolbox.define as unknown as Semel['tool'],
     async begin(fn, args, callOptions = noOptions) {
-      const { tool, schema } = recordedTool(fn);
-      const made = await calls.make(tool, schema, args, callOptions);
+      const known = recordedTool(fn);
+      known.isExternal = true;
+      const made = await calls.make(known.tool, known.schema, args, callOptions);
       return begin(pipeline, clock, await beforeUse(made));
     },
     async keyOf(fn, args, callOptions = noOptions) {

@@ -1,5 +1,5 @@
 // Settles open records that nobody called again: by `verify` if the tool has one, by a re-run if the provider honours the
-// key. Leaves the others in doubt and counts them, also repeatable writes.
+// key. Leaves the others in doubt and counts them, also repeatable writes, and what only a framework or a caller can execute.
 
 import {
   Call,
@@ -49,7 +49,8 @@ export async function sweep(
     const call = known && toCall(known.tool, record);
     const isLate = record.notAfter !== null && record.readAt > record.notAfter;
     const isStale = isLate || (call !== undefined && isWrite(call, record));
-    const mayRun = call && execute && !isStale && (await fitsSchema(known, call.args, warnOnce));
+    const canRun = call && execute && !known.isExternal;
+    const mayRun = canRun && !isStale && (await fitsSchema(known, call.args, warnOnce));
     const goOn = () => call && (mayRun ? pipeline.run(call) : verifyOnly(pipeline, call));
     const result = await runAs(recordedIdentity(record), goOn);
     if (result !== undefined && (await isSettledAndExpired(ledger, record, result))) continue;

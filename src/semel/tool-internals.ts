@@ -9,6 +9,7 @@ import type { AnyDefinition } from './toolbox.ts';
 
 export const warningKey: unique symbol = Symbol.for('semel.warning') as never;
 export const forgetKey: unique symbol = Symbol.for('semel.forget') as never;
+export const externalKey: unique symbol = Symbol.for('semel.external') as never;
 export const cloneKey: unique symbol = Symbol.for('semel.rebuild') as never;
 
 /** Warns the program once: a framework shows a tool's answers only to the model. */
@@ -19,6 +20,11 @@ export function warnerOf(tool: object): ((message: string) => void) | undefined 
 /** Frees the tool's name; calls that have begun go on. Keeps names that strangers make up from filling the memory. */
 export function forgetTool(tool: object): void {
   (tool as { [forgetKey]?: () => void })[forgetKey]?.();
+}
+
+/** Says that `run` executes nothing by itself: a framework does, within a call of its own. */
+export function markExternal(tool: object): void {
+  (tool as { [externalKey]?: () => void })[externalKey]?.();
 }
 
 /** What differs in the other process. */

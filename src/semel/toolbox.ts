@@ -24,6 +24,7 @@ import {
   type CloneChanges,
   type CloneTool,
   cloneKey,
+  externalKey,
   forgetKey,
   warningKey,
 } from './tool-internals.ts';
@@ -32,6 +33,8 @@ import {
 export interface KnownTool {
   readonly tool: Tool;
   readonly schema: StandardSchema | undefined;
+  /** A framework, or the caller of `begin`, executes it: `run` alone may do nothing. */
+  isExternal: boolean;
 }
 
 export interface Toolbox {
@@ -127,6 +130,7 @@ export function createToolbox({ defaults, warnOnce, prepare, run, clone }: Toolb
       if (typeof definition.classify === 'object') warnings.ofClassify(contract.name, definition.classify);
       const known: KnownTool = {
         schema: definition.input,
+        isExternal: tools.get(contract.name)?.isExternal === true,
         tool: {
           contract,
           run: definition.run as Tool['run'],
@@ -169,6 +173,10 @@ export function createToolbox({ defaults, warnOnce, prepare, run, clone }: Toolb
         forgetName(contract.name);
       };
       Object.defineProperty(guarded, forgetKey, { value: forget });
+      const markExternal = () => {
+        known.isExternal = true;
+      };
+      Object.defineProperty(guarded, externalKey, { value: markExternal });
       const { description, input } = definition;
       return Object.assign(guarded, { try: attempt, contract, description, input });
     },

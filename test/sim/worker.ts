@@ -96,7 +96,7 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
 }
 
 function knownAs(tool: Tool | undefined) {
-  return tool && { tool, schema: undefined };
+  return tool && { tool, schema: undefined, isExternal: false };
 }
 
 function clockOf(scheduler: Scheduler, owner: Owner & { clockOffset: number }): Clock {
