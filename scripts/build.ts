@@ -22,6 +22,8 @@ export async function bundle(dist: string): Promise<void> {
     cwd: root,
     platform: 'node' as const,
     logLevel: 'warn' as const,
+    // The oldest Node.js that can load the library; the sources use `using`, which 22 does not know either.
+    transform: { target: 'node20' },
     // A slow machine is not worth a warning; what a command loads lazily, another one may need at once.
     checks: { bundlerTimings: false, ineffectiveDynamicImport: false },
   };
@@ -67,7 +69,7 @@ export async function bundle(dist: string): Promise<void> {
     ...common,
     input: { semel: 'src/cli/start.ts' },
     plugins: [asciiOnly, oneStatementPerLine],
-    transform: { define: { mainFile: JSON.stringify(entries.get('main')?.fileName) } },
+    transform: { ...common.transform, define: { mainFile: JSON.stringify(entries.get('main')?.fileName) } },
     output: { ...output, entryFileNames: '[name].cjs' },
   });
   // npm does it when it installs; `npx semel` in a clone that was built again starts the file itself.

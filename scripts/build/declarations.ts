@@ -4,21 +4,14 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { build, type Plugin } from 'rolldown';
-
-interface DeclarationPlugin {
-  dts(options: { dtsInput: boolean; sourcemap: boolean; generator: 'oxc' }): Plugin | Plugin[];
-}
-
-/** By a variable: types are then checked in a clone whose node_modules are older than this. */
-const plugin: string = 'rolldown-plugin-dts';
+import { build } from 'rolldown';
+import { dts } from 'rolldown-plugin-dts';
 
 export async function bundleDeclarations(
   root: string,
   dist: string,
   doors: readonly { readonly path: string }[],
 ): Promise<void> {
-  const { dts }: DeclarationPlugin = await import(plugin);
   const single = mkdtempSync(join(tmpdir(), 'semel-declarations-'));
   try {
     execFileSync(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json', '--outDir', single], {

@@ -4,6 +4,7 @@
 
 import type { Clock, Random } from '../core/clock.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
+import { type Deferred, deferred } from '../core/older-node.ts';
 import { type Circuit, createCircuit } from './circuit.ts';
 import type { EventHub } from './events.ts';
 import { sleep, type Timer, TimerList } from './timers.ts';
@@ -69,7 +70,7 @@ export class StoreRequest<Method extends string, Params, Reply, Value> implement
   readonly #receive: Receive<Params, Reply, Value>;
   readonly #requester: Requester<Reply> | undefined;
   readonly #isBounded: boolean;
-  readonly #promise: PromiseWithResolvers<Value> = Promise.withResolvers();
+  readonly #promise: Deferred<Value> = deferred();
   #tries = 0;
   #isWaiting = false;
   #isAbandoned = false;

@@ -1,7 +1,5 @@
 // The public object, built from everything below it.
 
-import './place/node-version.ts';
-
 export type { Begun, OpenAttempt } from './begin.ts';
 export { type Ambient, ambient, namedCaller } from './calls/ambient.ts';
 export type { KeyInfo } from './calls/key-info.ts';

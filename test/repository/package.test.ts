@@ -49,6 +49,7 @@ describe('what is in it', () => {
       'CHANGELOG.md',
       'LICENSE',
       'README.md',
+      'SECURITY.md',
       'docs/operate/doctor.md',
       'package.json',
       'semel.policy.schema.json',

@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../core/clock.ts';
+import { groupBy } from '../../core/older-node.ts';
 import { parseDetail } from '../../store/damage.ts';
 import {
   abandonFilling,
@@ -197,7 +198,7 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
         detail: parseDetail(row.detail as string),
       }),
     );
-    return Map.groupBy(events, joinName);
+    return groupBy(events, joinName);
   }
 
   function encodeRecord(record: RawRecord, now: number): object {

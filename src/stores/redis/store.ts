@@ -3,6 +3,7 @@
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
+import { groupBy } from '../../core/older-node.ts';
 import { fullAddress, redactAddress } from '../../store/address.ts';
 import { damagedRecord, isRecordDamage, readDamage } from '../../store/damage.ts';
 import type { Raw } from '../../store/move/raw.ts';
@@ -280,7 +281,7 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
 
   async function appendEvents(events: readonly Omit<StoreEvent, 'at'>[]): Promise<void> {
     const { names, of } = known();
-    const byBucket = Map.groupBy(events, ({ namespace, key }) => names.bucketOf(namespace, key));
+    const byBucket = groupBy(events, ({ namespace, key }) => names.bucketOf(namespace, key));
     // Even with nothing to write, check that the ledger may be written.
     if (byBucket.size === 0) byBucket.set(0, []);
     await Promise.all(

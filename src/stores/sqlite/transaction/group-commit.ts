@@ -1,6 +1,7 @@
 // Group commit: all waiting jobs share one transaction. When idle, one starts at the end of the current event loop turn;
 // there is no timer. Jobs are answered after the commit. A failing group is bisected until the bad job is alone.
 
+import { deferred } from '../../../core/older-node.ts';
 import type { Backend, Rule, Transaction, Urgency } from '../../../store/local/local-store.ts';
 import type { Ledger } from './ledger.ts';
 
@@ -48,7 +49,7 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
       (request: Request) => {
         const refused = refusal();
         if (refused !== undefined) return Promise.reject(refused);
-        const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+        const { promise, resolve, reject } = deferred<Answer>();
         queues[urgency].push({ rule, request, resolve, reject, answer: undefined });
         if (!isBusy) {
           isBusy = true;
