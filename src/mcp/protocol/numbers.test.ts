@@ -60,6 +60,14 @@ test('a text is read as JSON.parse reads it, but for the numbers that it would r
   expect(rounded).toBeGreaterThan(1_000);
 });
 
+test.each(['{12345678901234567890:1}', '{"a":1,1e400 \n:2}', '{-12345678901234567890 : {}}'])(
+  'a number is no name: %s',
+  (text) => {
+    expect(() => parseExact(text, tagged)).toThrow(SyntaxError);
+    expect(parseReply(text)).toBeUndefined();
+  },
+);
+
 test('digits come back as they were, of exponents and fractions too', () => {
   const text =
     '{"a":1e400,"b":-0.10000000000000000001,"c":[1E+30,"1e400",{"d":12345678901234567890}],"e":1.5e3,"f":-1e-7}';
