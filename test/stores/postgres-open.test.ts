@@ -370,6 +370,25 @@ test.each(['camel', 'pascal', 'kebab'] as const)(
   },
 );
 
+test.each(['write', 'look', 'own_swap', 'now_ms'])(
+  'a schema with a second function %s is refused: calls would be ambiguous',
+  async (name) => {
+    const schema = newSchema();
+    await (await opened({ url: server.url, schema })).close();
+    await pool.query(`CREATE FUNCTION ${schema}.mine() RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$;
+      CREATE FUNCTION ${schema}.mine(n integer) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$`);
+    await (await opened({ url: server.url, schema })).close();
+    await pool.query(
+      `CREATE FUNCTION ${schema}.${name}(claim_key text[]) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$`,
+    );
+    const error = await refusal({ url: server.url, schema });
+    expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
+    expect(error.message).toContain(`a second function named "${name}"`);
+    await pool.query(`DROP FUNCTION ${schema}.${name}(text[])`);
+    await (await opened({ url: server.url, schema })).close();
+  },
+);
+
 test.each(['AFTER UPDATE ON records', 'AFTER INSERT ON records', 'BEFORE UPDATE ON meta'])(
   'a ledger with a trigger %s is refused while it is enabled',
   async (when) => {

@@ -10,7 +10,7 @@ type Judgement = ReturnType<RemoteBackend['judge']>;
 /** Classes or codes of SQLSTATE. */
 const unreachable = /^(08|57P0|57014|53|58|XX|25P0[34]|72)/;
 const refusedLogin = /^(28|3D000)/;
-const lost = /^(3F000|42P01|42P10|42883|42703)/;
+const lost = /^(3F000|42P01|42P10|42883|42703|42725)/;
 const conflict = /^(40001|40P01)/;
 
 /** COMMIT was refused inside the user's transaction, or that transaction has already failed. */

@@ -5,7 +5,7 @@ import { SemelError } from '../../core/errors.ts';
 import { refusalOf, type Standing } from '../../store/move/ledger-state.ts';
 import { askRow, type Connection, isTrue } from './client.ts';
 import { isolationNext } from './failure.ts';
-import { migration, newerError, qualify, readVersion, schemaVersion } from './schema.ts';
+import { functionNames, migration, newerError, qualify, readVersion, schemaVersion } from './schema.ts';
 
 interface OpenOptions {
   readonly schema: string;
@@ -58,6 +58,14 @@ const triggerName = `(SELECT pg_catalog.min(t.tgname) FROM pg_catalog.pg_trigger
     AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
     AND t.tgrelid OPERATOR(pg_catalog.=) ANY (ARRAY['semel.records'::regclass::oid, 'semel.meta'::regclass::oid]))`;
 
+/** A second function of the same name, for other parameters, makes our calls ambiguous: some claim, and none can settle. */
+const secondFunction = `(SELECT pg_catalog.min(p.proname) FROM pg_catalog.pg_proc p
+    WHERE p.pronamespace OPERATOR(pg_catalog.=) (SELECT c.relnamespace FROM pg_catalog.pg_class c
+      WHERE c.oid OPERATOR(pg_catalog.=) 'semel.records'::regclass::oid)
+    AND p.proname OPERATOR(pg_catalog.=) ANY (ARRAY[${functionNames.map((name) => `'${name}'`).join(', ')}]::name[])
+    AND EXISTS (SELECT FROM pg_catalog.pg_proc o WHERE o.pronamespace OPERATOR(pg_catalog.=) p.pronamespace
+      AND o.proname OPERATOR(pg_catalog.=) p.proname AND o.oid OPERATOR(pg_catalog.<>) p.oid))`;
+
 /** A user who can insert a record but not update it would run the effect and could not settle it. */
 const hasHalf = `(pg_catalog.has_table_privilege('semel.records', 'INSERT') AND NOT (
     pg_catalog.has_table_privilege('semel.records', 'SELECT') AND pg_catalog.has_table_privilege('semel.records', 'UPDATE')
@@ -87,7 +95,7 @@ export async function openLedger(query: Connection['query'], options: OpenOption
     qualify(
       options.schema,
       `SELECT *, ${hides} AS hides, ${isUnlogged} AS unlogged, ${isWithoutKey} AS keyless, ${hasHalf} AS half,
-        ${triggerName} AS trigger_name FROM semel.meta`,
+        ${triggerName} AS trigger_name, ${secondFunction} AS second_function FROM semel.meta`,
     ),
   );
   refuseUnsafeTables(meta, options);
@@ -189,6 +197,11 @@ function refuseUnsafeTables(
     throw unsafe(
       `The ledger at ${where} has a trigger, ${JSON.stringify(String(meta.trigger_name))}: it can change what semel writes, and an effect could be repeated.`,
       'Nothing was run. Drop or disable it. To watch a ledger, use logical replication or `semel export`.',
+    );
+  if (meta.second_function != null)
+    throw unsafe(
+      `The schema of the ledger at ${where} has a second function named ${JSON.stringify(String(meta.second_function))}, so that semel's own cannot be called.`,
+      'Nothing was run. Drop it, and let nobody else create functions there: REVOKE CREATE ON SCHEMA.',
     );
   if (isTrue(meta.unlogged) && !acceptLoss)
     throw unsafe(

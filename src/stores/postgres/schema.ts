@@ -80,6 +80,11 @@ AS $$ SELECT pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) O
 
 export const schemaVersion: number = migrations.length;
 
+/** Functions and procedures that are called by name. */
+export const functionNames: readonly string[] = migrations
+  .flat()
+  .flatMap((statement) => /^CREATE (?:FUNCTION|PROCEDURE) semel\.(\w+)/.exec(statement)?.[1] ?? []);
+
 /** Puts in the schema's name, which `checkSchemaName` has checked. */
 export function qualify(schema: string, sql: string): string {
   return sql.replaceAll('semel.', `"${schema}".`);
