@@ -1,0 +1,8 @@
+// Every verifier over HTTP, with the service that it asks.
+
+import { gitHubCases } from './stand-ins/github.ts';
+import { slackCases } from './stand-ins/slack.ts';
+import type { VerifierCase } from './stand-ins/stand-in.ts';
+import { stripeCases } from './stand-ins/stripe.ts';
+
+export const cases: readonly VerifierCase[] = [...stripeCases, ...gitHubCases, ...slackCases];
