@@ -236,7 +236,7 @@ async function marked({ made }: Stage): Promise<{ mark: string; key: string }> {
 
 function context(more: Partial<VerifyContext>): VerifyContext {
   return {
-    key: 'k',
+    key: 'own-key',
     keyFor: (part) => `k-${part}`,
     mark: () => 'semel-mark',
     remoteRef: undefined,
