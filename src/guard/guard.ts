@@ -74,7 +74,7 @@ interface Running {
   readonly ctx: AttemptContext | undefined;
 }
 
-const running = new AsyncLocalStorage<Running>();
+const running = new AsyncLocalStorage<Running | undefined>();
 
 /** The attempt whose tool is running now: its key for the provider, its fetch, its signal. */
 export function currentAttempt(): AttemptContext | undefined {
@@ -129,7 +129,9 @@ export function guardSemelTool(semel: Semel, made: ToolFunction<never, unknown>)
   checkSemel(semel);
   refuseKeyFields(made.contract.name, made.input, made.description);
   const tool = made as ToolFunction<unknown, unknown>;
-  return guardTool(semel, tool, false, (call) => callTool(semel, tool, call, false));
+  // Its own `ctx` has its key: that of a tool whose run made this call would be the same for every call.
+  const apart: Guard['call'] = (call) => running.run(undefined, () => callTool(semel, tool, call, false));
+  return guardTool(semel, tool, false, apart);
 }
 
 export function isSemelTool(tool: unknown): tool is ToolFunction<never, unknown> {
