@@ -1,7 +1,9 @@
 // How a command is defined: its name, arguments, options and action. Help, completion and parsing use one definition.
 
 import { parseArgs } from 'node:util';
+import type { Duration } from '../core/contract/duration.ts';
 import { findSimilar } from '../core/contract/known-fields.ts';
+import { parseDuration } from './args/flag-values.ts';
 import { type CommandName, summaries } from './commands/summaries.ts';
 import { text, toggle } from './flags.ts';
 import { usageError } from './usage.ts';
@@ -13,6 +15,8 @@ export interface Flag {
   /** The value's name in the help: `<url>`. */
   readonly value?: string;
   readonly choices?: readonly string[];
+  /** A duration may stand in place of a choice. */
+  readonly orDuration?: true;
   readonly help: string;
 }
 
@@ -21,7 +25,7 @@ export type Flags = Readonly<Record<string, Flag>>;
 type ValueOf<F extends Flag> = F['type'] extends 'boolean'
   ? boolean
   : F extends { readonly choices: readonly (infer Choice)[] }
-    ? Choice
+    ? Choice | (F extends { readonly orDuration: true } ? Extract<Duration, string> : never)
     : string;
 
 export type ValuesOf<All extends Flags> = {
@@ -98,10 +102,14 @@ function parse(name: string, flags: Flags, args: readonly string[]) {
   const own = end < 0 ? args : args.slice(0, end);
   checkNames(name, flags, own);
   const { values, positionals } = parseOwn(name, flags, own);
-  for (const [flag, { choices }] of Object.entries(flags)) {
-    const wrong = [values[flag] ?? []].flat().find((given) => choices?.includes(given as string) === false);
+  for (const [flag, { choices, orDuration }] of Object.entries(flags)) {
+    const isRight = (given: unknown) =>
+      choices?.includes(given as string) !== false ||
+      (orDuration && (parseDuration(given as string) ?? 0) > 0);
+    const wrong = [values[flag] ?? []].flat().find((given) => !isRight(given));
+    const words = `${choices?.join(', ')}${orDuration ? ', or a duration such as 24h' : ''}`;
     if (wrong !== undefined)
-      throw usageError(name, `--${flag} must be one of ${choices?.join(', ')}, not ${JSON.stringify(wrong)}`);
+      throw usageError(name, `--${flag} must be one of ${words}, not ${JSON.stringify(wrong)}`);
   }
   return { values, positionals, rest: end < 0 ? undefined : args.slice(end + 1) };
 }
@@ -151,8 +159,9 @@ function helpOf({ name, takes, about, flags: own, examples }: Definition<Flags>,
 }
 
 function table(entries: readonly [string, Flag][]): string[] {
-  const rows = entries.map(([name, { short, value, choices, type, help }]) => {
-    const shown = type === 'boolean' ? '' : ` ${choices?.join('|') ?? value ?? '<text>'}`;
+  const rows = entries.map(([name, { short, value, choices, orDuration, type, help }]) => {
+    const words = orDuration ? [...(choices ?? []), '<duration>'] : choices;
+    const shown = type === 'boolean' ? '' : ` ${words?.join('|') ?? value ?? '<text>'}`;
     return [`  ${short === undefined ? '' : `-${short}, `}--${name}${shown}`, help] as const;
   });
   const width = Math.min(30, Math.max(...rows.map(([left]) => left.length)));

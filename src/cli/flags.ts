@@ -13,6 +13,11 @@ export function choice<const Choice extends string>(choices: readonly Choice[], 
   return { type: 'string', choices, help } as const;
 }
 
+/** One of the words, or a duration. */
+export function choiceOrDuration<const Choice extends string>(choices: readonly Choice[], help: string) {
+  return { type: 'string', choices, orDuration: true, help } as const;
+}
+
 export function toggle(help: string, short?: string) {
   return { type: 'boolean', help, ...shortOf(short) } as const;
 }

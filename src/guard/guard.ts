@@ -4,7 +4,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { AttemptContext } from '../call/index.ts';
 import { listCauses } from '../core/contract/classify.ts';
-import type { Per } from '../core/contract/period.ts';
+import type { ContractPer } from '../core/contract/period.ts';
 import { type ErrorValue, SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key/key.ts';
 import type { Receipt } from '../core/receipt.ts';
@@ -216,7 +216,7 @@ async function callTool(
 }
 
 /** What the period needs and the program did not say. What the program said always wins over the framework. */
-function missingIdentity(per: Per, identity: () => Guess): Ambient | undefined {
+function missingIdentity(per: ContractPer, identity: () => Guess): Ambient | undefined {
   if (per !== 'turn' && per !== 'conversation') return undefined;
   const said = ambient();
   if (said.conversation !== undefined && (said.turn !== undefined || per === 'conversation'))

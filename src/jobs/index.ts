@@ -17,4 +17,4 @@ export { toBytes } from './output.ts';
 export { pick, picksOf, seedOf, seedWords } from './slots/pick.ts';
 export { readField, recentWork } from './slots/recent.ts';
 export { contractName, type Ids, isReserved } from './slots/run-id.ts';
-export { type JobSlot, periodNamed, slotOf, units } from './slots/slot.ts';
+export { isUnit, type JobSlot, periodNamed, slotOf, units } from './slots/slot.ts';

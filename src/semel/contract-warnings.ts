@@ -2,7 +2,7 @@
 
 import { mayHaveArrived } from '../core/contract/classify.ts';
 import { type Contract, looksLikeSetter, suspiciousFields } from '../core/contract/contract.ts';
-import type { Per } from '../core/contract/period.ts';
+import type { ContractPer } from '../core/contract/period.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { findMissingPaths, suggestPath } from '../core/key/identity.ts';
 import type { ClassifyTable } from './definition.ts';
@@ -117,8 +117,9 @@ export function createContractWarnings(warnOnce: (message: string) => void): Con
   }
 }
 
-function periodWord(per: Per): string {
-  if (typeof per !== 'string') return per.unit;
+function periodWord(per: ContractPer): string {
+  if (typeof per === 'object') return per.unit;
+  if (typeof per === 'number') return 'window';
   return per === 'ever' ? 'window' : per;
 }
 

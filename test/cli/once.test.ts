@@ -50,6 +50,25 @@ describe('an effect', () => {
       expect(await send('--content', name)).toMatchObject({ code: 64 });
   });
 
+  test('--per 1s is a TTL: not again until a second after it was done', async () => {
+    const at = place();
+    const send = (per: string, ...more: string[]) =>
+      at.semel('once', 'ping', '--id', 'host=a', '--per', per, ...more, '--', 'sh', '-c', effect);
+    await send('1h');
+    expect(await send('24h')).toMatchObject({ code: 0, stdout: expect.stringContaining('sent') });
+    expect(at.lines('effects')).toHaveLength(1);
+    const brief = () => at.semel('once', 'pong', '--id', 'host=a', '--per', '1s', '--', 'sh', '-c', effect);
+    await brief();
+    await eventually(async () => {
+      await brief();
+      return at.lines('effects').length === 3;
+    });
+    expect(await send('24h', '--window', '7d')).toMatchObject({ code: 64 });
+    for (const per of ['24', '0s', 'fortnight']) expect(await send(per)).toMatchObject({ code: 64 });
+    const shown = await at.semel('key', 'ping', '--id', 'host=a', '--per', '24h');
+    expect(shown.stdout).toMatch(/period +1d from the first success/);
+  });
+
   test('--at selects the period', async () => {
     const at = place();
     const send = (instant: string) => {

@@ -36,7 +36,7 @@ describe('the schema agrees with what is read', () => {
     expect(names(policy.properties)).toEqual([...toolFields].sort());
     expect(schema.definitions.effect.enum).toEqual(effects);
     expect(policy.properties.errors.enum).toEqual(errorMeanings);
-    const [words, slots] = policy.properties.per.anyOf;
+    const [words, , slots] = policy.properties.per.anyOf;
     expect(words.enum).toEqual(periods);
     expect(names(slots.properties)).toEqual(names(calendar));
   });
@@ -46,6 +46,8 @@ describe('the schema agrees with what is read', () => {
     { $schema: './semel.policy.schema.json', version: 1, hints: 'ignore', weakWindow: '5m', tools: {} },
     ...effects.filter((effect) => effect !== 'irreversible').map(one),
     one({ effect: 'irreversible', per: 'ever' }),
+    one({ effect: 'irreversible', per: '24h' }),
+    one({ effect: 'irreversible', per: 86_400_000 }),
     one({ effect: 'irreversible', per: { day: 'Europe/Paris' }, errors: 'refused', stakes: 'high' }),
     one({
       effect: 'write-non-idempotent',
@@ -92,6 +94,7 @@ describe('the schema agrees with what is read', () => {
     [one({ effect: 'irreversible' }), 'tools.send'],
     [one('irreversible'), 'tools.send'],
     [one({ effect: 'write-non-idempotent', per: 'weekly' }), 'tools.send.per'],
+    [one({ effect: 'write-non-idempotent', per: '24 hours' }), 'tools.send.per'],
     [one({ effect: 'write-non-idempotent', per: { fortnight: 'UTC' } }), 'tools.send.per'],
     [one({ effect: 'write-non-idempotent', per: { day: 'UTC', week: 'UTC' } }), 'tools.send.per'],
     [one({ effect: 'write-non-idempotent', identity: [] }), 'tools.send.identity'],
@@ -113,6 +116,11 @@ describe('the schema agrees with what is read', () => {
     ],
     [one({ effect: 'write-non-idempotent', provider: { name: 'a', windw: 1 } }), 'tools.send.provider.windw'],
   ];
+  test('a window beside a TTL is refused when the file is read', () => {
+    const file = JSON.stringify(one({ effect: 'write-non-idempotent', per: '24h', window: '7d' }));
+    expect(refusalOf(file)).toMatchObject({ message: expect.stringContaining('has no meaning with a TTL') });
+  });
+
   test.each(wrong)('both refuse %j, and semel says where: %s', (file, path) => {
     // A policy that is the class alone has no place for `per`.
     if (JSON.stringify(file) !== JSON.stringify(one('irreversible'))) expect(isValid(file)).toBe(false);

@@ -119,10 +119,13 @@ interface Draft extends Words {
 }
 
 function versionOf({ definition, period, fields, rules, normalize, extras }: Draft, traits: Traits): Version {
+  // A TTL stands in place of the window.
+  const { window: ttl = '1d', ...others } = definition;
+  const terms = period.kind === 'ttl' ? others : definition;
   const spellings = isCalendar(period) ? period.zone.names : ['as it is'];
   return {
     definition,
-    contracts: spellings.map((_, at) => defineContract({ ...definition, per: perOf(period, at) }, traits)),
+    contracts: spellings.map((_, at) => defineContract({ ...terms, per: perOf(period, at, ttl) }, traits)),
     spelling: { fields, rules, normalize },
     schema: rules === undefined ? undefined : schemaOf(rules, fields),
     extras,

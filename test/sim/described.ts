@@ -18,7 +18,7 @@ function words(version: Version): string {
 }
 
 const pers = ({ contracts }: Version) =>
-  contracts.map(({ per }) => (typeof per === 'string' ? per : `${per.unit} ${per.zone}`));
+  contracts.map(({ per }) => (typeof per === 'object' ? `${per.unit} ${per.zone}` : String(per)));
 
 /** The tools of a history, as a reader of a failing one needs them: what was defined, what a run does, what is asked for. */
 export function describe(plan: Plan): readonly string[] {

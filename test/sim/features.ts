@@ -24,6 +24,7 @@ const features: Readonly<Record<string, Has>> = {
   'per: conversation': (_, plan) => unitOf(plan) === 'conversation',
   'per: run': (_, plan) => unitOf(plan) === 'run',
   'per: ever': (_, plan) => unitOf(plan) === 'ever',
+  'per: a TTL': (_, plan) => unitOf(plan) === 'ttl',
   'per: minute or hour': (_, plan) => ['minute', 'hour'].includes(unitOf(plan)),
   'per: day, week or month': (_, plan) => ['day', 'week', 'month'].includes(unitOf(plan)),
   'per: a zone in several spellings': ({ contracts }) => contracts.length > 1,

@@ -1,6 +1,7 @@
 // What bounds an intent, generated: every period, and every way in which two deployments may spell one time zone. The
 // slot that an instant falls in is computed here once more, from fixed offsets, so that the calendar of src is checked.
 
+import type { Duration } from '../../src/core/contract/duration.ts';
 import type { Per, Unit } from '../../src/core/contract/period.ts';
 import type { Chance } from './chance.ts';
 
@@ -20,7 +21,7 @@ const zones: readonly Zone[] = [
   { offsetMs: -4 * hourMs, names: ['America/New_York', 'US/Eastern', 'america/new_york'] },
 ];
 
-export type PeriodKind = 'turn' | 'conversation' | 'run' | 'ever' | Unit;
+export type PeriodKind = 'turn' | 'conversation' | 'run' | 'ever' | 'ttl' | Unit;
 
 export interface Period {
   readonly kind: PeriodKind;
@@ -31,15 +32,16 @@ const units: readonly Unit[] = ['minute', 'hour', 'day', 'week', 'month'];
 
 export function makePeriod(chance: Chance, everRate: number): Period {
   const zone = chance.pick(zones);
-  if (chance.happens(everRate)) return { kind: 'ever', zone };
+  if (chance.happens(everRate)) return { kind: chance.happens(0.4) ? 'ttl' : 'ever', zone };
   if (chance.happens(0.55)) return { kind: 'conversation', zone };
   return { kind: chance.pick(['turn', 'run', chance.pick(units)] as const), zone };
 }
 
 export const isCalendar = ({ kind }: Period): boolean => units.includes(kind as Unit);
 
-/** As one deployment spells it. */
-export function perOf({ kind, zone }: Period, spelling: number): Per {
+/** As one deployment spells it. `ttl`: how long, if that is what bounds it. */
+export function perOf({ kind, zone }: Period, spelling: number, ttl: Duration): Per {
+  if (kind === 'ttl') return ttl;
   if (kind === 'turn' || kind === 'conversation' || kind === 'run' || kind === 'ever') return kind;
   return { unit: kind, zone: zone.names[spelling % zone.names.length] as string };
 }

@@ -81,6 +81,7 @@ function otherThan(
     if (chance.happens(0.2)) return { ...wish, again: 'once more' };
     switch (period.kind) {
       case 'ever':
+      case 'ttl':
         break;
       case 'turn':
         return chance.happens(0.5) ? { ...wish, turn: 't2' } : { ...wish, conversation: 'c2' };
@@ -135,7 +136,9 @@ export function scopeOf(
 ): string {
   const again = wish.again === undefined ? '' : ` again ${wish.again}`;
   switch (period.kind) {
+    // A TTL bounds nothing: it says when the next one may begin.
     case 'ever':
+    case 'ttl':
       return `ever${again}`;
     case 'turn':
       return `${wish.conversation} ${wish.turn}${again}`;

@@ -77,7 +77,7 @@ export function flagReader<Values extends object>(command: string, values: Value
   };
 }
 
-function parseDuration(text: string): number | undefined {
+export function parseDuration(text: string): number | undefined {
   try {
     return durationMs(text as Duration, '');
   } catch (error) {

@@ -267,7 +267,7 @@ function placeOf(values: Values): string {
 }
 
 function perText(per: Per): string {
-  return typeof per === 'string' ? per : `${per.unit} in ${per.zone}`;
+  return typeof per === 'object' ? `${per.unit} in ${per.zone}` : String(per);
 }
 
 const afterErrors = {

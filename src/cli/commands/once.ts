@@ -8,18 +8,19 @@ import {
   currentRun,
   type Ids,
   isReserved,
+  isUnit,
   periodNamed,
   type Report,
   resultBytes,
   runEffect,
   shownOwner,
 } from '../../jobs/index.ts';
-import { exitCodes, flagReader } from '../args/flag-values.ts';
+import { exitCodes, flagReader, parseDuration } from '../args/flag-values.ts';
 import { identityOf, idsOf } from '../args/ids.ts';
 import { zoneOf } from '../args/zone.ts';
 import { ledgerNote, mustBeOperator } from '../caller.ts';
 import { command, type ValuesOf } from '../command.ts';
-import { choice, text, texts, toggle } from '../flags.ts';
+import { choice, choiceOrDuration, text, texts, toggle } from '../flags.ts';
 import {
   createReporter,
   describeDone,
@@ -44,9 +45,9 @@ const flags = {
     'what may be worded differently: differences are reported, not run; repeatable',
   ),
   key: text('<key>', 'your own key, instead of one derived from the ids'),
-  per: choice(
+  per: choiceOrDuration(
     ['run', 'minute', 'hour', 'day', 'week', 'month', 'ever'],
-    'how often it may be done (default: once ever with --id, otherwise once per run)',
+    'how often it may be done; 24h: not again until 24h after it was done (default: once ever with --id, otherwise once per run)',
   ),
   at: text('<instant>', 'the instant that selects the period of --per (default: now)'),
   tz: text('<zone>', "time zone of --per (default: the run's, otherwise TZ)"),
@@ -97,7 +98,14 @@ about the effect on stderr.`,
         hasIdentity ? '--per run needs a run' : 'nothing identifies the effect',
         'Add --id name=value, or call it inside `semel run`.',
       );
-    if (!hasIdentity && unit === 'ever')
+    const isTtl = parseDuration(unit) !== undefined;
+    if (isTtl && values.window !== undefined)
+      throw usageError(
+        'once',
+        '--window has no meaning with a TTL',
+        `--per ${unit} says how long: leave --window out.`,
+      );
+    if (!hasIdentity && (unit === 'ever' || isTtl))
       throw usageError('once', 'nothing identifies the effect', 'Add --id name=value.');
     const given = flagReader('once', values);
     const terms = {
@@ -109,7 +117,7 @@ about the effect on stderr.`,
     const zone = zoneOf(values.tz, inside?.zone);
     const at = given.instant('at', zone);
     const content = contentOf(values.content, ids);
-    const per: Per = unit === 'run' || unit === 'ever' ? unit : periodNamed(unit, zone);
+    const per: Per = isUnit(unit) ? periodNamed(unit, zone) : unit;
     const label = labelOf(name, ids);
     return runGuarded(
       values,

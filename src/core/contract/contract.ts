@@ -7,7 +7,7 @@ import { isBlank } from '../plain.ts';
 import type { Via } from './classify.ts';
 import { flag, list, oneOf, positive, refuse, whole } from './contract-checks.ts';
 import { type Duration, durationMs } from './duration.ts';
-import { calendarSlot, isCalendarPeriod, type Per } from './period.ts';
+import { type ContractPer, calendarSlot, isCalendarPeriod, type Per } from './period.ts';
 import { computeRerunWindow, defaultNetworkMs, type Provider } from './provider.ts';
 import { type Effect, effects, isRepeatable } from './words.ts';
 import { zoneName } from './zone-names.ts';
@@ -94,7 +94,7 @@ export interface Contract {
   readonly name: string;
   readonly version: string;
   readonly effect: Effect;
-  readonly per: Per;
+  readonly per: ContractPer;
   readonly fields: FieldLists;
   readonly normalize: Readonly<Record<string, Normaliser>>;
   readonly windowMs: number;
@@ -120,7 +120,7 @@ export interface Contract {
   readonly result: 'value' | 'reference';
   readonly redact: readonly string[];
   readonly permissions: readonly string[];
-  readonly was: readonly { readonly name: string; readonly per: Per; readonly fields: FieldLists }[];
+  readonly was: readonly { readonly name: string; readonly per: ContractPer; readonly fields: FieldLists }[];
   readonly mode: Mode;
   readonly onDoubt: OnDoubt;
   readonly acceptsWeak: boolean;
@@ -153,12 +153,12 @@ export function defineContract(
     refuse(
       'per',
       `${name}: class ${effect} needs \`per\`: what bounds one intent.`,
-      "Say 'turn', 'conversation', 'run', day('Europe/Paris'), 'ever', …",
+      "Say 'turn', 'conversation', 'run', day('Europe/Paris'), '24h', 'ever', …",
     );
   }
   const per = checkPer(name, definition.per ?? 'ever');
   const fields = checkFields(name, definition);
-  const windowMs = remembered ? positive(chooseWindow(definition), 'window', name) : 0;
+  const windowMs = remembered ? chooseWindow(definition, per) : 0;
   const timeout = definition.timeout ?? defaults.timeout ?? '10m';
   const timeoutMs =
     timeout === 'none' ? Number.POSITIVE_INFINITY : positive(durationMs(timeout, 'timeout'), 'timeout', name);
@@ -195,6 +195,7 @@ export function defineContract(
     provider: definition.provider,
     rerunWithinMs: computeRerunWindow(name, definition.provider, {
       windowMs,
+      windowField: typeof per === 'number' ? 'per' : 'window',
       timeoutMs,
       isDecided: !remembered || traits.hasVerify,
     }),
@@ -244,8 +245,16 @@ export function looksLikeSetter(name: string): boolean {
   );
 }
 
-function chooseWindow({ effect, stakes, window }: ContractDefinition): number {
-  if (window !== undefined) return durationMs(window, 'window');
+function chooseWindow({ name, effect, stakes, window }: ContractDefinition, per: ContractPer): number {
+  if (typeof per === 'number') {
+    if (window === undefined) return per;
+    refuse(
+      'window',
+      `${name}: \`window\` has no meaning with a TTL: \`per\` says how long a success answers.`,
+      'Leave `window` out.',
+    );
+  }
+  if (window !== undefined) return positive(durationMs(window, 'window'), 'window', name);
   if (effect === 'irreversible') return 30 * dayMs;
   return stakes === 'high' ? 7 * dayMs : dayMs;
 }
@@ -262,17 +271,20 @@ function chooseDispatch(
   return oneOf(name, 'dispatch', dispatch, ['claim', 'explicit']);
 }
 
-function checkPer(name: string, per: Per): Per {
+function checkPer(name: string, per: Per): ContractPer {
   if (per === 'turn' || per === 'conversation' || per === 'run' || per === 'ever') return per;
   if (isCalendarPeriod(per)) {
     calendarSlot(per, 0);
     return { unit: per.unit, zone: zoneName(per.zone) };
   }
+  // A text that begins with a digit is meant as a duration.
+  if (typeof per === 'number' || (typeof per === 'string' && /^\d/.test(per)))
+    return positive(durationMs(per, 'per'), 'per', name);
   const shown = typeof per === 'function' ? 'a function that was not called' : JSON.stringify(per);
   return refuse(
     'per',
     `${name}: ${shown} is not a period.`,
-    "Use 'turn', 'conversation', 'run', 'ever', or minute(), hour(), day(), week(), month() with a time zone.",
+    "Use 'turn', 'conversation', 'run', 'ever', a duration such as '24h', or minute(), hour(), day(), week(), month() with a time zone.",
   );
 }
 

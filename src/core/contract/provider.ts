@@ -41,6 +41,8 @@ export const defaultNetworkMs = 60_000;
 
 interface Kept {
   readonly windowMs: number;
+  /** The field that sets it. */
+  readonly windowField: 'window' | 'per';
   readonly timeoutMs: number;
   /** Every doubt can be decided: the effect is harmless to repeat, or it can be verified. */
   readonly isDecided: boolean;
@@ -50,7 +52,7 @@ interface Kept {
 export function computeRerunWindow(
   name: string,
   provider: Provider | undefined,
-  { windowMs, timeoutMs, isDecided }: Kept,
+  { windowMs, windowField, timeoutMs, isDecided }: Kept,
 ): number | null {
   if (provider === undefined) return null;
   checkProvider(name, provider);
@@ -63,7 +65,7 @@ export function computeRerunWindow(
       `${name}: ${describeMemory(provider, rememberedMs)}, this contract for ${formatDuration(windowMs)}; in between, nothing could decide a doubt.`,
       provider.verified === false
         ? 'Add `verify`; or, if you have read it yourself, pass { ...provider, verified: true }.'
-        : 'Add `verify`, or shorten `window`.',
+        : `Add \`verify\`, or shorten \`${windowField}\`.`,
     );
   }
   if (rememberedMs === 0) return null;

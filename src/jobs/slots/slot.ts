@@ -65,6 +65,10 @@ const periods: Readonly<Record<Exclude<SlotUnit, 'ever' | 'none'>, (zone: string
   month,
 };
 
+export function isUnit(word: string): word is keyof typeof periods {
+  return Object.hasOwn(periods, word);
+}
+
 export function periodNamed(unit: keyof typeof periods, zone: string): CalendarPeriod {
   return periods[unit](zone);
 }

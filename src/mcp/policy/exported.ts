@@ -100,7 +100,8 @@ function unsaid({ normalize, provider, permissions, was, retry }: Contract): rea
 }
 
 function perIn(per: Per): NonNullable<FilePolicy['per']> {
-  return isCalendarPeriod(per) ? { [per.unit]: per.zone } : per;
+  if (isCalendarPeriod(per)) return { [per.unit]: per.zone };
+  return typeof per === 'number' ? (written(per) as Duration) : per;
 }
 
 const units = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const;

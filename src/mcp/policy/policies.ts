@@ -43,8 +43,8 @@ export interface FilePolicy
   > {
   /** For people. */
   readonly $comment?: string;
-  /** `{ "day": "Europe/Paris" }` is one intent per day there. */
-  readonly per?: 'turn' | 'conversation' | 'run' | 'ever' | Readonly<Record<string, string>>;
+  /** `{ "day": "Europe/Paris" }` is one intent per day there; `"24h"` is a TTL from the first success. */
+  readonly per?: 'turn' | 'conversation' | 'run' | 'ever' | Duration | Readonly<Record<string, string>>;
   /** @default 'ask'; 'in-doubt' for an irreversible effect or high stakes */
   readonly errors?: ErrorMeaning;
   /** Who honours the key. Within its window, a call in doubt runs again under the same key. */
@@ -260,10 +260,12 @@ export const calendar = { minute, hour, day, week, month } as const;
 
 function perOf(per: NonNullable<FilePolicy['per']>): Per {
   if (typeof per === 'string' && periods.includes(per)) return per;
+  if (typeof per === 'number' || (typeof per === 'string' && /^\d/.test(per)))
+    return durationMs(per as Duration, 'per');
   const [[unit, zone] = ['', ''], ...more] = isObject(per) ? Object.entries(per) : [];
   if (more.length > 0 || !Object.hasOwn(calendar, unit) || typeof zone !== 'string')
     throw new SemelError('CONTRACT_INVALID', `${JSON.stringify(per)} is not a period.`, {
-      next: `Write ${periods.map((each) => JSON.stringify(each)).join(', ')}, or { "day": "Europe/Paris" }.`,
+      next: `Write ${periods.map((each) => JSON.stringify(each)).join(', ')}, "24h", or { "day": "Europe/Paris" }.`,
     });
   return calendar[unit as keyof typeof calendar](zone);
 }

@@ -2,7 +2,7 @@
 
 import type { Identity } from '../../call/index.ts';
 import type { Contract } from '../../core/contract/contract.ts';
-import { calendarSlot, type Per, type Slot } from '../../core/contract/period.ts';
+import { type ContractPer, calendarSlot, type Slot } from '../../core/contract/period.ts';
 import { SemelError } from '../../core/errors.ts';
 import { type PeriodPart, shortDigest } from '../../core/key/key.ts';
 
@@ -15,8 +15,9 @@ export type PeriodOf = (identity: Identity, at: number | undefined) => Period;
 export const ever: Period = { text: '-', exact: 'ever', endsAt: null };
 
 /** Remembers the last period: most calls share it. */
-export function compilePeriod(per: Per, contract: Contract, now: () => number): PeriodOf {
-  if (per === 'ever') return () => ever;
+export function compilePeriod(per: ContractPer, contract: Contract, now: () => number): PeriodOf {
+  // A TTL is `ever` with an end, which the record has: its key does not change with the clock.
+  if (per === 'ever' || typeof per === 'number') return () => ever;
   let last = ever;
   if (typeof per === 'object') {
     let lastSlot: Slot | undefined;

@@ -1,5 +1,6 @@
 // What the options of `semel key` say: the contract, its period, and the args of one call or two.
 
+import type { Duration } from '../../../core/contract/duration.ts';
 import { day, hour, minute, month, type Per, week } from '../../../core/contract/period.ts';
 import { normalisers } from '../../../core/key/normalise.ts';
 import { idsOf, parseJson, readJson } from '../../args/ids.ts';
@@ -21,11 +22,11 @@ type Period = (typeof periods)[number];
 
 const calendar = { minute, hour, day, week, month };
 
-export function perOf(period: Period, zone: string | undefined): Per {
+export function perOf(period: Period | Duration, zone: string | undefined): Per {
   if (period in calendar) return calendar[period as keyof typeof calendar](zone ?? 'UTC');
   if (zone !== undefined)
     throw usageError('key', `--tz has no effect with --per ${period}`, 'Leave it out, or use --per day.');
-  return period as Exclude<Period, keyof typeof calendar>;
+  return period as Exclude<Period, keyof typeof calendar> | Duration;
 }
 
 export function pathsOf(list: string | undefined): readonly string[] | undefined {

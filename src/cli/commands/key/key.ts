@@ -1,13 +1,15 @@
 // `semel key`: which key a call would have, what it is made of, and why two calls share a key or not. Uses the library's
 // own rules; claims nothing, and creates no ledger.
 
+import { formatDuration } from '../../../core/contract/duration.ts';
+import type { ContractPer } from '../../../core/contract/period.ts';
 import { isSemelError } from '../../../core/errors.ts';
 import { canonicalJson } from '../../../core/key/canonical-json.ts';
 import { digestContent, findDrift } from '../../../core/key/identity.ts';
 import { createSemel, type KeyInfo, type RecordInfo, type ToolFunction } from '../../../semel/index.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { command } from '../../command.ts';
-import { choice, text, texts } from '../../flags.ts';
+import { choiceOrDuration, text, texts } from '../../flags.ts';
 import { type LedgerChoice, ledgerFor, namespaceOf } from '../../ledger.ts';
 import { oneLine, print, printable, printJson, relative, styled } from '../../render/print.ts';
 import { stateOf } from '../../render/state.ts';
@@ -25,7 +27,7 @@ of the contract in code; values of --id are strings, as in \`semel once\`; --id-
     id: texts('<name>=<value>', 'a field of the args'),
     'id-json': texts('<file|->', 'the args as JSON; give it twice to compare two calls'),
     and: text('<json>', 'args of a second call, to compare'),
-    per: choice(periods, 'how often the intent may be done (default: ever)'),
+    per: choiceOrDuration(periods, 'how often the intent may be done; 24h: a TTL (default: ever)'),
     tz: text('<zone>', 'time zone of a calendar period (default: UTC)'),
     at: text('<time>', 'instant of a calendar period (default: now)'),
     identity: text('<a,b>', 'fields that identify the intent; all others are content'),
@@ -161,7 +163,7 @@ function describeKey(
 ): readonly string[] {
   const { per, fields } = contract;
   const isCallers = info.period === '';
-  const unit = typeof per === 'string' ? per : `${per.unit}, ${per.zone}`;
+  const unit = typeof per === 'object' ? `${per.unit}, ${per.zone}` : String(per);
   const ends =
     info.periodEndsAt && `, until ${info.periodEndsAt.toISOString()} (${relative(info.periodEndsAt)})`;
   const period = isCallers
@@ -172,7 +174,7 @@ function describeKey(
     ['key', info.key],
     ['id', info.id],
     ['namespace', info.namespace],
-    ['period', unit === 'ever' && !isCallers ? 'ever: it does not end' : period],
+    ['period', isCallers ? period : (describeEnd(per) ?? period)],
     [isCallers ? 'guarded by' : 'identity', canonicalJson(info.identity)],
     ['normalised', normalised.join(', ')],
     ['content', info.content.join(', ')],
@@ -182,6 +184,12 @@ function describeKey(
     ...hintsOf(info).map((hint) => ['mind', hint] as const),
   ];
   return lines.filter(([, text]) => text !== '').map(([name, text]) => `${name.padEnd(11)} ${text}`);
+}
+
+/** Of a period without slots. */
+function describeEnd(per: ContractPer): string | undefined {
+  if (per === 'ever') return 'ever: it does not end';
+  return typeof per === 'number' ? `${formatDuration(per)} from the first success` : undefined;
 }
 
 function recordLine(record: RecordInfo | undefined): string {
