@@ -17,6 +17,8 @@ export interface Tool {
   readonly verify?: ((args: never, ctx: VerifyContext) => Verification | Promise<Verification>) | undefined;
   readonly classify?: ((error: unknown, seen: Seen) => Classified | undefined) | undefined;
   readonly onReplay?: ((replayed: ReplayContext) => unknown) | undefined;
+  /** Made by `once`, which has options instead of a contract, and no `dispatch`. */
+  readonly isOneLiner?: true;
 }
 
 /** Helps `onReplay` to fetch the live value. */

@@ -86,25 +86,24 @@ export function collectEvidence(record: StoredRecord): Record<string, unknown> {
   return Object.fromEntries(Object.entries(evidence).filter(([, value]) => value !== undefined));
 }
 
-/** IN_DOUBT, with the evidence and what to do about it. */
+/** IN_DOUBT: what was thrown, what that means, the command that decides it, and the line that would have. */
 export function refuseInDoubt(
   call: Call,
   record: StoredRecord,
   more: { cause?: unknown; because?: string | undefined; lacksWord?: boolean } = {},
 ): Result {
   const { contract } = call.tool;
-  const first = record.error?.message ?? 'the process that ran it exited without reporting a result';
+  const thrown = record.error?.message ?? 'the process that ran it exited without reporting a result';
   const code: ErrorCode = record.error?.code === 'PARTIAL_SUCCESS' ? 'PARTIAL_SUCCESS' : 'IN_DOUBT';
-  const { first: callAgain, sentence, ...retry } = adviseDecision(call, record);
-  const look = `ook whether it landed, then ${describeResolve(call, record)}.`;
-  const hint = more.lacksWord ? wordHint : isPlainBug(more.cause) ? notSentHint : '';
-  const next = `${callAgain === undefined ? `L${look}` : `${callAgain} Or l${look}`}${sentence}${hint}`;
+  const { first: callAgain, sentence, ...retry } = adviseDecision(call, record, more);
+  const look = `heck whether it landed, then ${describeResolve(call, record)}.`;
+  const next = `${callAgain === undefined ? `C${look}` : `${callAgain} Or c${look}`}${sentence} More: npx semel explain ${code}.`;
   return refuse(
     call,
     record,
     new SemelError(
       code,
-      `${contract.name} may have landed (${first}).${more.because === undefined ? '' : ` Verify: ${more.because}.`} Nothing was done again.`,
+      `${contract.name}: ${thrown.replace(/\.$/, '')}. It may have landed, so nothing was done again.${more.because === undefined ? '' : ` \`verify\` could not tell: ${more.because}.`}`,
       {
         next,
         evidence: {
@@ -124,12 +123,6 @@ function isPlainBug(thrown: unknown): boolean {
   return (thrown instanceof TypeError || thrown instanceof ReferenceError) && thrown.cause === undefined;
 }
 
-const wordHint =
-  " Its request was refused or never sent: if `run` makes one request and nothing else, add classify: oneRequest; if all its effects go through `ctx.fetch`, add via: 'fetch'.";
-
-const notSentHint =
-  " If it was thrown before anything was sent: throw NotLanded there, or use dispatch: 'explicit'.";
-
 function describeResolve(call: Call, record: StoredRecord): string {
   const address = call.address();
   const early = Number.isFinite(record.inFlightMs) && record.inFlightMs > 0;
@@ -145,6 +138,7 @@ function describeResolve(call: Call, record: StoredRecord): string {
 function adviseDecision(
   call: Call,
   record: StoredRecord,
+  more: { readonly cause?: unknown; readonly lacksWord?: boolean },
 ): { first?: string; sentence: string; retriable?: true; retryAfterMs?: number } {
   const ways = listWaysOut(call, record);
   if (ways.includes('rerun') && isInTime(call, record)) {
@@ -166,16 +160,26 @@ function adviseDecision(
     return {
       sentence: ` ${unkeyedHint} Send \`ctx.key\`, or describe the SDK's keys in \`provider.sdkKey\`.`,
     };
+  return { sentence: ` ${adviseContract(call.tool, record, more)}` };
+}
+
+/** The one line that would have decided it, of those that this caller can write. */
+function adviseContract(
+  { contract, isOneLiner }: Call['tool'],
+  record: StoredRecord,
+  { cause, lacksWord = false }: { readonly cause?: unknown; readonly lacksWord?: boolean },
+): string {
+  const where = isOneLiner ? 'its options' : 'its contract';
+  if (lacksWord)
+    return "Its request was refused or never sent: if it makes one request and nothing else, add classify: oneRequest; if all its effects go through `ctx.fetch`, add via: 'fetch'.";
+  if (isPlainBug(cause))
+    return `If it was thrown before anything was sent: throw NotLanded there${isOneLiner ? '' : ", or use dispatch: 'explicit'"}.`;
   const errorCode = /^([A-Z][A-Z0-9_]{2,}):/.exec(record.error?.message ?? '')?.[1];
-  const sentences = [
-    call.tool.contract.provider === undefined
-      ? ' A tool with a `verify` or a `provider` decides it without a person.'
-      : ' A tool with a `verify` decides it without a person.',
-    errorCode === undefined || mayHaveArrived(errorCode)
-      ? ''
-      : ` If ${errorCode} always means that nothing was sent, add: classify: { ${errorCode}: 'notLanded' }.`,
-  ];
-  return { sentence: sentences.join('') };
+  if (errorCode !== undefined && !mayHaveArrived(errorCode))
+    return `If ${errorCode} always means that nothing was sent, add: classify: { ${errorCode}: 'notLanded' }.`;
+  return contract.provider === undefined
+    ? `With \`verify\` or \`provider\` in ${where} it decides this without a person.`
+    : `With \`verify\` in ${where} it decides this without a person.`;
 }
 
 const unkeyedHint = "A request went out without semel's key, so the provider may not know a second one.";

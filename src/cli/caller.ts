@@ -125,7 +125,8 @@ export function thrownMessage(command: string, error: unknown): string {
 }
 
 /** A mistyped command line needs the help, not an explanation. */
-function moreAbout({ code }: SemelError): string {
+function moreAbout({ code, message }: SemelError): string {
+  if (message.includes('semel explain')) return '';
   return code === 'INVALID_ARGS' || code === 'CONTRACT_INVALID' ? '' : ` (semel explain ${code})`;
 }
 

@@ -199,6 +199,7 @@ export function createToolbox({ defaults, warnOnce, prepare, run, clone }: Toolb
         run: (_args, ctx) => effect(ctx as AttemptContext<undefined>),
         verify: verify as Tool['verify'],
         classify: compileClassifier(classify),
+        isOneLiner: true,
       };
 
       function defineOnce(): Tool['contract'] {

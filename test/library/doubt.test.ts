@@ -60,7 +60,9 @@ describe('what IN_DOUBT says', () => {
     const id = (await semel.doubts.list()).items[0]!.ref;
     expect(error.code).toBe('IN_DOUBT');
     expect(error.retriable).toBe(false);
-    expect(error.message).toMatch(/^mail\.send may have landed \(ECONNRESET: socket hang up\)\./);
+    expect(error.message).toMatch(
+      /^mail\.send: ECONNRESET: socket hang up\. It may have landed, so nothing was done again\. Check /,
+    );
     // The command cannot reach a ledger in memory; those who can are told how.
     expect(error.correctiveAction).toContain(`semel.doubts.resolve('${id}', …)`);
     // The mail may be out although the connection was reset.
@@ -354,7 +356,7 @@ describe('verify', () => {
       },
       /502 from the search/,
     ],
-    ['no answer decides nothing', () => undefined as never, /Verify:/],
+    ['no answer decides nothing', () => undefined as never, /`verify` could not tell:/],
     ['`true` decides nothing', () => true as never, /landed\(\), notLanded\(\) or unsure\(\)/],
     ['`false` decides nothing', () => false as never, /landed\(\), notLanded\(\) or unsure\(\)/],
     ['a word decides nothing', () => 'notLanded' as never, /landed\(\), notLanded\(\) or unsure\(\)/],

@@ -407,7 +407,9 @@ describe('a timeout', () => {
     await made.clock.advance(5_000);
     const result = await call;
     expect(result).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
-    expect(result.ok ? '' : result.error.message).toMatch(/Verify: post ran longer than its timeout/);
+    expect(result.ok ? '' : result.error.message).toMatch(
+      /`verify` could not tell: post ran longer than its timeout/,
+    );
   });
 
   test("`timeout: 'none'` lets a run take its time", async () => {

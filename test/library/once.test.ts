@@ -57,7 +57,9 @@ test('an error after the line is in doubt, and is neither repeated nor forgotten
       throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
     });
   await expect(send()).rejects.toSatisfy((error) => isSemelError(error, 'IN_DOUBT'));
-  await expect(send()).rejects.toThrow(/may have landed \(ECONNRESET: socket hang up\)/);
+  await expect(send()).rejects.toThrow(
+    /ECONNRESET: socket hang up\. It may have landed.*With `verify` or `provider` in its options/,
+  );
   expect(sent).toBe(1);
   const { items } = await semel.doubts.list();
   expect(items).toHaveLength(1);
@@ -67,6 +69,21 @@ test('an error after the line is in doubt, and is neither repeated nor forgotten
     { by: 'ann', note: 'seen in the outbox' },
   );
   await expect(semel.once('email.send', { lead: 1 }, () => 'never')).resolves.toEqual({ id: 'm-1' });
+});
+
+test('a doubt advises only what `once` takes', async () => {
+  await using semel = createSemel(quiet);
+  const bug = semel.once('email.send', { lead: 2 }, () => {
+    throw new TypeError('lead is undefined');
+  });
+  await expect(bug).rejects.toThrow(
+    /before anything was sent: throw NotLanded there\. More: npx semel explain/,
+  );
+  const run = (): never => {
+    throw new TypeError('lead is undefined');
+  };
+  const tool = semel.tool({ name: 'mail', effect: 'irreversible', per: 'ever', run });
+  await expect(tool({})).rejects.toThrow(/throw NotLanded there, or use dispatch: 'explicit'\./);
 });
 
 test('a name per id is warned about once, and does not fill the memory', async () => {

@@ -82,7 +82,7 @@ function adviceFor(
   const { code, correctiveAction, message } = error;
   // A call that shared the execution has no reply of its own; the record holds the error message.
   const isEnded =
-    serverReply === undefined ? message.includes(`(${toolErrorPrefix}`) : isToolFailure(serverReply);
+    serverReply === undefined ? message.includes(`: ${toolErrorPrefix}`) : isToolFailure(serverReply);
   if (code !== 'IN_DOUBT' || errors !== 'ask' || !isEnded || receipt === undefined) return undefined;
   return {
     correctiveAction:
