@@ -1,4 +1,4 @@
-// Runs what the documentation shows: every fenced `ts` and `sh` block of README.md and docs/, from the packed
+// Runs what the documentation shows: every fenced `ts` and `sh` block of README.md, docs/ and skills/, from the packed
 // tarball, in an empty home. See CONTRIBUTING.md for the words a block may carry.
 import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ const { values: options, positionals } = parseArgs({
 const pages =
   positionals.length > 0
     ? positionals
-    : ['README.md', ...globSync('docs/**/*.md', { cwd: root }).sort()].filter((page) =>
+    : ['README.md', ...globSync(['docs/**/*.md', 'skills/**/*.md'], { cwd: root }).sort()].filter((page) =>
         existsSync(joinPath(root, page)),
       );
 
