@@ -62,3 +62,15 @@ test('a list of tools, and one policy for several, are told from a misspelt name
   expect(() => createPolicyLookup({ refund }, { refnd: 'read' })).toThrow(/`refnd`, but no such tool/);
   expect(createPolicyLookup({ effect: refund }, { effect: 'read' })('effect')).toBe('read');
 });
+
+test('a key is found in the schema of a stranger, however deep and wide that is', () => {
+  const wide = Object.fromEntries(
+    Array.from({ length: 150_000 }, (_, n) => [`field${n}`, { type: 'string' }]),
+  );
+  let deep: object = { properties: { idempotencyKey: {} } };
+  for (let depth = 0; depth < 20_000; depth += 1) deep = { items: deep };
+  expect(guarding({}, { properties: wide })).not.toThrow();
+  expect(guarding({}, { properties: wide, items: deep })).toThrow(
+    /would supply the key, as `idempotencyKey`/,
+  );
+});

@@ -32,15 +32,17 @@ export function collectTexts(schema: unknown): {
   const names: string[] = [];
   const descriptions: unknown[] = [];
   const seen = new Set<unknown>();
-  const visit = (part: unknown): void => {
-    if (typeof part !== 'object' || part === null || seen.has(part)) return;
+  // Not recursive, and no spread: a remote server may have written the schema, as deep and as wide as it liked.
+  const parts: unknown[] = [plainSchema(schema)];
+  for (const part of parts) {
+    if (typeof part !== 'object' || part === null || seen.has(part)) continue;
     seen.add(part);
     const { properties, description } = part as Record<string, unknown>;
     if (description !== undefined) descriptions.push(description);
-    if (typeof properties === 'object' && properties !== null) names.push(...Object.keys(properties));
-    for (const each of Object.values(part)) visit(each);
-  };
-  visit(plainSchema(schema));
+    if (typeof properties === 'object' && properties !== null)
+      for (const name of Object.keys(properties)) names.push(name);
+    for (const each of Object.values(part)) parts.push(each);
+  }
   return { names, descriptions };
 }
 
