@@ -78,7 +78,7 @@ export function search<Item, Value>(
       return unsure(`ambiguous: ${service} has ${matches.size} of it: ${[...matches.keys()].join(', ')}`);
     if (only !== undefined) return found(only);
     if (cursor !== undefined)
-      return unsure(`${service} has more than ${pages} pages to search, and it is not on the first ones`);
+      return unsure(`${service} has more pages than the verifier reads, and it is not on those`);
     if (remoteRef !== undefined)
       return unsure(`the effect noted the id ${remoteRef}, but ${service} does not have it, or no longer`);
     return notLanded({ lag: options.lag ?? lag });

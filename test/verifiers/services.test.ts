@@ -1,0 +1,177 @@
+// What only one service does: Twilio rewrites texts, GitHub hides what one may not see, Postmark has codes of its own.
+
+import { Resend } from 'resend';
+import type { VerifyContext } from 'semel';
+import { describe, expect, test } from 'vitest';
+import {
+  type Verifier,
+  verifyGitHubIssue,
+  verifyGitHubRelease,
+  verifyLinearIssue,
+  verifyPostmarkEmail,
+  verifyResendEmail,
+  verifySlackMessage,
+} from '../../src/providers/verifiers/index.ts';
+import { cases } from './cases.ts';
+import {
+  goodToken,
+  type Order,
+  type StandIn,
+  startStandIn,
+  type VerifierCase,
+} from './stand-ins/stand-in.ts';
+
+const order: Order = { order: 7 };
+const token = goodToken;
+
+function caseOf(name: string): VerifierCase {
+  const found = cases.find((each) => each.name === name);
+  if (found === undefined) throw new Error(`no case ${name}`);
+  return found;
+}
+
+const standIn = (name: string): Promise<StandIn> => startStandIn(caseOf(name).shape, Date.now);
+
+async function ask(verify: Verifier<never, unknown>, more: Partial<VerifyContext> = {}): Promise<string> {
+  const answer = await verify(order as never, {
+    key: 'own-key',
+    keyFor: (part) => `own-${part}`,
+    mark: () => 'semel-mark',
+    remoteRef: undefined,
+    firstDispatchedAt: new Date(),
+    lastDispatchedAt: new Date(),
+    attempts: 1,
+    signal: new AbortController().signal,
+    ...more,
+  });
+  return answer.verdict === 'unsure' ? `unsure: ${answer.because}` : answer.verdict;
+}
+
+const json = (body: object) => ({ body: JSON.stringify(body) });
+
+describe('Twilio', () => {
+  const each = caseOf('Twilio message');
+  const sms = (Body: string) => ({ body: String(new URLSearchParams({ To: '+15550001', Body })) });
+
+  test('a text that a trial account puts words before is found, on any page', async () => {
+    const at = await startStandIn(each.shape, Date.now);
+    at.add(sms('Sent from your Twilio trial account - Order 7 is on its way. semel-mark'));
+    for (let nth = 0; nth < 250; nth += 1) at.add(sms(`Order ${nth} was cancelled.`));
+    expect(await ask(each.verifier(at, { token }))).toBe('landed');
+    expect(await ask(each.verifier(at, { token, maxPages: 1 }))).toMatch(/^unsure: .*more pages/);
+  });
+
+  test('a text that may have been rewritten is unsure, by name', async () => {
+    const at = await startStandIn(each.shape, Date.now);
+    at.add(sms('Order 7 is on its way. https://twil.io/x'));
+    expect(await ask(each.verifier(at, { token }))).toMatch(/^unsure: .*may have been rewritten: SM1/);
+  });
+});
+
+describe('GitHub', () => {
+  const access = { token, repo: 'ann/shop' };
+
+  test('a pull request among the issues, and a mark that somebody else copied, are not the issue', async () => {
+    const at = await standIn('GitHub issue');
+    at.add(json({ body: '<!-- semel-mark -->', pull_request: {} }));
+    at.add(json({ body: '<!-- semel-mark -->', user: { login: 'eve' } }));
+    const verify = verifyGitHubIssue({ ...access, baseUrl: at.url, author: 'bot' });
+    expect(await ask(verify)).toBe('notLanded');
+    expect(await ask(verifyGitHubIssue({ ...access, baseUrl: at.url }))).toBe('landed');
+  });
+
+  test('a release is found by its tag, whoever made it', async () => {
+    const at = await standIn('GitHub release');
+    at.add(json({ tag_name: 'v1', body: 'by hand', user: undefined, author: { login: 'ann' } }));
+    const byTag = (tag: string) => verifyGitHubRelease({ ...access, baseUrl: at.url, tag: () => tag });
+    expect(await ask(byTag('v1'))).toBe('landed');
+    expect(await ask(byTag('v2'))).toBe('notLanded');
+  });
+
+  test('a used-up limit comes as 403, and is no matter of credentials', async () => {
+    const at = await standIn('GitHub issue');
+    const reset = String(Math.ceil(Date.now() / 1000) + 30);
+    const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset };
+    at.answer({ status: 403, headers, body: { message: 'API rate limit exceeded' } });
+    const verify = verifyGitHubIssue({ ...access, baseUrl: at.url });
+    expect(await ask(verify)).toMatch(/limits the rate of requests; ask again in (2\d|3[01]) s/);
+  });
+});
+
+test('Postmark says 422 with its own code for a message that does not exist', async () => {
+  const error = Object.assign(new Error('This message does not exist'), { statusCode: 422, code: 701 });
+  const client = {
+    getOutboundMessages: async () => ({
+      Messages: [{ MessageID: 'm-1', Metadata: { semel: 'semel-mark' } }],
+    }),
+    getOutboundMessageDetails: () => Promise.reject(error),
+  };
+  expect(await ask(verifyPostmarkEmail({ client }), { remoteRef: 'm-0' })).toBe('landed');
+  error.code = 406;
+  expect(await ask(verifyPostmarkEmail({ client }), { remoteRef: 'm-0' })).toMatch(
+    /^unsure: Postmark answered 422/,
+  );
+});
+
+test('a filter that the service ignores finds nothing of ours', async () => {
+  const client = {
+    getOutboundMessages: async () => ({ Messages: [{ MessageID: 'm-1', Metadata: {} }] }),
+    getOutboundMessageDetails: () => Promise.reject(new Error('not asked')),
+  };
+  expect(await ask(verifyPostmarkEmail({ client }))).toBe('notLanded');
+});
+
+test('Linear: an id that the tool chose and noted before it sent proves nothing', async () => {
+  const at = await standIn('Linear issue');
+  const verify = verifyLinearIssue({ token, baseUrl: at.url });
+  expect(await ask(verify, { remoteRef: 'own-key' })).toBe('notLanded');
+  at.answer({ body: { errors: [{ message: 'Rate limit exceeded' }] } });
+  expect(await ask(verify)).toMatch(/^unsure: Linear answered 400 \(Rate limit exceeded\)/);
+});
+
+test("Slack's client says how long to wait, and what it may not do", async () => {
+  const thrown = [
+    Object.assign(new Error('A rate-limit has been reached'), { retryAfter: 30 }),
+    new Error('An API error occurred: missing_scope'),
+  ];
+  const client = {
+    conversations: {
+      history: () => Promise.reject(thrown.shift()),
+      replies: () => Promise.reject(new Error('no')),
+    },
+  };
+  const verify = verifySlackMessage({ client, channel: 'C1' });
+  expect(await ask(verify)).toMatch(/Slack limits the rate of requests; ask again in 30 s/);
+  expect(await ask(verify)).toMatch(/Slack could not be asked: .*missing_scope/);
+});
+
+describe('the client of Resend', () => {
+  const mail = (to: string, value: string) => json({ to: [to], tags: [{ name: 'semel', value }] });
+
+  test('finds a mail by its tag, and looks only at mails to its recipient', async () => {
+    const at = await standIn('Resend email');
+    for (let nth = 0; nth < 150; nth += 1) at.add(mail('bob@example.com', 'semel-mark'));
+    at.add(mail('Ann <ann@example.com>', 'semel-mark'));
+    for (let nth = 0; nth < 150; nth += 1) at.add(mail('eve@example.com', 'semel-mark'));
+    const client = new Resend(token, { baseUrl: at.url });
+    const verify = verifyResendEmail({ client, to: () => 'ann@example.com' });
+    expect(await ask(verify)).toBe('landed');
+    expect(at.reads.map(({ path }) => path)).toEqual([
+      '/emails',
+      '/emails',
+      '/emails/4ef9a417-151',
+      '/emails',
+      '/emails',
+    ]);
+  });
+
+  test('tells a wrong key and a rate limit', async () => {
+    const at = await standIn('Resend email');
+    const verify = (key: string) =>
+      verifyResendEmail({ client: new Resend(key, { baseUrl: at.url }), to: () => 'ann@example.com' });
+    expect(await ask(verify('wrong'))).toMatch(/^unsure: Resend answered 401 \(/);
+    const body = { statusCode: 429, name: 'rate_limit_exceeded', message: 'Too many requests' };
+    at.answer({ status: 429, headers: { 'retry-after': '1' }, body });
+    expect(await ask(verify(token))).toMatch(/^unsure: Resend limits the rate/);
+  });
+});
