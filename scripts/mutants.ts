@@ -5,9 +5,10 @@
 // a mutant is written into it.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from '../test/mutants/copy.ts';
+import { describeEvidence, evidenceFile } from '../test/mutants/evidence.ts';
 import { type Effort, type Finding, hunt } from '../test/mutants/hunt.ts';
 import { emptyChecker, harmless, type Mutant, planted, remember } from '../test/mutants/mutant.ts';
 import { complaintOf, complaints, head, row, summary } from '../test/mutants/verdict.ts';
@@ -115,8 +116,8 @@ function write(findings: readonly Finding[], summaryText: string, minutes: numbe
   const { commit, command, machine, date } = circumstances(
     `npm run mutants -- --histories ${effort.histories} --seed ${effort.seed} --evidence`,
   );
-  const file = join(root, 'docs/internals/evidence/mutants.md');
-  mkdirSync(join(root, 'docs/internals/evidence'), { recursive: true });
+  const file = join(root, evidenceFile);
+  mkdirSync(dirname(file), { recursive: true });
   writeFileSync(
     file,
     `# Mutants: planted bugs, and who finds them
@@ -136,7 +137,7 @@ ${head}
 ${findings.map(row).join('\n')}
 `,
   );
-  console.log('Written to docs/internals/evidence/mutants.md.');
+  console.log(`Written. ${describeEvidence()}`);
 }
 
 function wholeNumber(name: 'jobs' | 'histories' | 'seed'): number {
