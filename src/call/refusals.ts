@@ -15,7 +15,7 @@ export function closedError(): SemelError {
 }
 
 export function conflictError({ tool }: Call, record: StoredRecord): SemelError {
-  return new SemelError('KEY_CONFLICT', `${tool.contract.name}: this key stands for other identity args.`, {
+  return new SemelError('KEY_CONFLICT', `${tool.contract.name}: this key was already used with other identity args.`, {
     evidence: collectEvidence(record),
   });
 }

@@ -105,7 +105,7 @@ export function createGuard(
     });
   };
   const tool = semel.tool({ ...definition, run } as never) as ToolFunction<unknown, unknown>;
-  // A sweep has no call of the framework at hand; inside another tool's run it would find that tool's.
+  // A sweep has no call of the framework; inside another tool's run it would find that tool's.
   markExternal(tool);
   return guardTool(semel, tool, byCall, async (call, execute) => {
     for (;;) {

@@ -22,7 +22,7 @@ export interface MessageReader {
   readonly wordsOf?: (message: never) => unknown;
 }
 
-/** A digest of everything up to the user's last message: it stays the same however often the model plans anew. */
+/** A digest of everything up to the user's last message: it stays the same when the model re-plans. */
 export function guessIdentity(
   messages: unknown,
   { isUser, callsIn, first, wordsOf = (message) => message }: MessageReader,
@@ -35,7 +35,7 @@ export function guessIdentity(
   return { turn: shortDigest('turn', JSON.stringify(said)), weak: true, origin: originOf(calls) };
 }
 
-/** Ids that a model counts anew in every run identify nothing: then each call counts as a run of its own. */
+/** Ids that a model restarts in every run identify nothing: then each call counts as a separate run. */
 function originOf(calls: readonly unknown[]): string {
   const unique = calls.find((id) => typeof id === 'string' && isUnique(id, ''));
   return typeof unique === 'string' ? unique : randomUUID();

@@ -85,7 +85,7 @@ export async function runJob(options: JobOptions): Promise<Report> {
   // In parallel, so that the notes share the release's commit.
   const [released] = await Promise.all([locked.attempt.release(), flushNotes(semel, slotKey)]);
   const isRecorded = released.ok || released.error.code === 'NOT_LANDED';
-  // If the ledger could not be told, the pipe shows the next run that no process is left.
+  // If the ledger could not be updated, the pipe shows the next run that no process is left.
   if (isRecorded && !(report.kind === 'refused' && report.error.code === 'UNRECORDED')) liveness.end();
   return report;
 

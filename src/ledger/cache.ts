@@ -122,7 +122,7 @@ const sleepMs = 100;
 
 export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
   const entries = keyMap<CachedRecord>();
-  /** By maker. Weak: a program may define its tools anew for each request, and they must be collected. */
+  /** By maker. Weak: a program may define its tools for each request, and they must be collected. */
   const exactMaps = new WeakMap<object, Map<string, CachedRecord>>();
   let bytes = 0;
   /** Drops are rare, so one instant serves all keys. */

@@ -33,7 +33,7 @@ test('repeats are found by the fields that were named, the most suspicious first
     '2× mail.send  ["mail.send",42]\n   2026-06-19T09:00:01.000Z line 2, +2m2s line 8\n',
   );
   expect(stdout).toContain('under 2 keys: the key is wrong; 1 right after a restart (line 7)');
-  expect(stdout).toContain('1 key stands for different calls');
+  expect(stdout).toContain('1 key was used for different calls');
   expect(stdout).toContain("mail.send: identity: ['lead']");
 });
 

@@ -21,7 +21,7 @@ export interface ModelNotes {
 /** Notes are read again with every request that includes the same messages. */
 const maxNotes = 1_000;
 
-/** Keyed by input and output too: some models count call ids anew in each chat, and a note would reach another call. */
+/** Keyed by input and output too: some models restart their call ids in each chat, and a note would reach another call. */
 export function createModelNotes(): ModelNotes {
   const notes = new Map<string, string>();
   return {

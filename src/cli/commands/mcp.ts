@@ -50,7 +50,7 @@ const flags = {
 export default command({
   name: 'mcp',
   takes: '[options] -- <server command>',
-  about: `Stands between any MCP client and any MCP server. A repeated tools/call is answered from the ledger, also after a restart
+  about: `Sits between any MCP client and any MCP server. A repeated tools/call is answered from the ledger, also after a restart
 and for another client; one that may have landed is held. Everything else passes byte for byte. The exit code is the
 server's. Tools that say readOnlyHint pass; those that say idempotentHint always run; all
 others run once for the same arguments in a turn; where nothing names the turn, the model is asked before an equal
@@ -88,7 +88,7 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
     const semel = ledgerFor(values, {
       make: true,
       onWarning: warnings(),
-      // Another proxy of the same caller may have let it be done again since, which makes the answer at hand an old one.
+      // Another proxy of the same caller may have let it be done again since, which makes this answer stale.
       cache: false,
       limits: { argsBytes: limits.messageBytes },
     });

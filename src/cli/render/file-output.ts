@@ -50,7 +50,7 @@ export async function writeFile(named: string, bytes: Uint8Array): Promise<void>
   }
 }
 
-/** A folder that stays the same one while its owner swaps what lies under its name. */
+/** A folder that stays the same even if its owner replaces what its name points to. */
 interface Held {
   readonly name: string;
   /** To be used instead of its name. */

@@ -85,7 +85,7 @@ function isOfNumber(code: number): boolean {
   return isDigit(code) || code === point || (code | 32) === exponent || code === minus || code === plus;
 }
 
-/** A number is no name: as a string it would be one. */
+/** A number is not a name, but as a string it would be one. */
 function isName(text: string, end: number): boolean {
   colon.lastIndex = end;
   return colon.test(text);

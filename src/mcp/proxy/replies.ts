@@ -115,7 +115,7 @@ function withError(result: ToolResult, error: ErrorValue, note?: string): ToolRe
   };
 }
 
-/** Content that is not a list stays unchanged: a note could not be told apart from it. */
+/** Content that is not a list stays unchanged: a note could not be distinguished from it. */
 function contentWith({ content }: ToolResult, note: string): readonly unknown[] {
   const blocks = content ?? [];
   return Array.isArray(blocks) ? [...blocks, { type: 'text', text: note }] : blocks;

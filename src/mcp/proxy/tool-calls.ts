@@ -241,7 +241,7 @@ export function createToolGuard(
   };
 }
 
-/** The server acts for its own account, whoever calls: with another one, an equal call is not the same. */
+/** The server uses its own account for every caller; with another account, an equal call is a different one. */
 function withAccount({ account }: Caller): Ambient {
   return account === undefined ? {} : { caller: JSON.stringify([ambient().caller ?? '', account]) };
 }

@@ -59,7 +59,7 @@ interface FromBranch<Args> {
 }
 
 interface AtTag<Args> {
-  /** Finds the release by its tag, whoever made it; without it, by the mark in its body. */
+  /** Finds the release by its tag, regardless of its author; without it, by the mark in its body. */
   readonly tag?: (args: Args) => string;
 }
 

@@ -91,7 +91,7 @@ export function search<Item, Value>(
   }
 }
 
-/** Whatever goes wrong on the way decides nothing, and is told. */
+/** An error on the way decides nothing, and is reported. */
 export async function answer<Value>(
   service: string,
   ask: () => Promise<Verification<Value>>,

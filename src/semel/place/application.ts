@@ -29,7 +29,7 @@ export function findApplication({ started, cwd, shellCwd, installed }: Process):
   if (started === undefined || !isAbsolute(started)) return launchedFrom(home ?? realPath(cwd));
   const entry = realPath(join(realPath(dirname(started)), basename(started)));
   const own = findManifest(dirname(entry));
-  // One that lies elsewhere (installed globally, or by a platform) is known by semel, which is installed for the application.
+  // One that is elsewhere (installed globally, or by a platform) is known by semel, which is installed for the application.
   const launcher = home !== undefined && !isInside(entry, home) ? home : modulesOwner(entry);
   // An installed program that uses semel itself is an application too.
   if (launcher !== undefined && own?.usesSemel !== true) return launchedFrom(launcher);

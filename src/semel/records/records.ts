@@ -45,7 +45,7 @@ export interface Records extends Transfer {
   get(keyOrId: string): Promise<RecordInfo | undefined>;
   list(query?: RecordQuery): Promise<Page<RecordInfo>>;
   history(keyOrId: string): Promise<readonly StoreEvent[]>;
-  /** Adds plain data to its history: what was seen, where it is, who was told. */
+  /** Adds plain data to its history: what was seen, where it is, who was informed. */
   annotate(keyOrId: string, detail: Readonly<Record<string, unknown>>): Promise<void>;
   /** Lists every namespace that has held records. */
   namespaces(): Promise<readonly string[]>;

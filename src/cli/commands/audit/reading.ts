@@ -63,7 +63,7 @@ export async function readLog(
   let chosen: Chosen | undefined;
   let waiting: Entry[] = [];
   let characters = 0;
-  /** Guessed anew when as much again has come, or every batch would look at all lines before it. */
+  /** Guessed again only when the input has doubled; otherwise every batch would reread all lines before it. */
   let [enough, enoughCharacters] = [sample, sampleCharacters];
   let names: readonly string[] = [];
 

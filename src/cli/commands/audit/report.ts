@@ -104,7 +104,7 @@ function groupLines(group: Group): readonly string[] {
 }
 
 function reuseSentence(count: number): string {
-  return `${count === 1 ? '1 key stands' : `${count} keys stand`} for different calls: the second may have been eaten.`;
+  return `${count === 1 ? '1 key was' : `${count} keys were`} used for different calls: the second may have been suppressed.`;
 }
 
 function reuseLines({ key, count, calls }: Reuse): readonly string[] {
@@ -152,6 +152,6 @@ function adviceOf(reading: Reading): readonly string[] {
   if (groups.some(({ keys }) => keys.size > 1))
     lines.push('Keys that differ for the same call hold something fresh: let the contract derive them.');
   if (reuses.length > 0)
-    lines.push('A key that stands for two calls lacks a field: put into the identity what tells them apart.');
+    lines.push('A key that two different calls share lacks a field: add what differs to the identity.');
   return lines;
 }

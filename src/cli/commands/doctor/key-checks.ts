@@ -89,7 +89,7 @@ function whyNew(chains: readonly (readonly RecordSeen[])[]): string {
   return `the ${differing.join(' and the ')} ${differing.length === 1 ? 'differs' : 'differ'}`;
 }
 
-/** A model that tries again words things anew a few times. */
+/** A model that retries rewords a call a few times. */
 const fewDrifts = 3;
 
 export const workEaten: Check<'WORK_EATEN'> = {

@@ -1,4 +1,4 @@
-// What can be wrong with the ledger itself: whether it keeps what it is told, and who else can get at it.
+// What can be wrong with the ledger itself: whether writes are durable, and who else can access it.
 
 import { toleranceMs } from '../../../store/clock-check.ts';
 import { type Check, count, examples } from './finding.ts';
@@ -105,7 +105,7 @@ export const diskSpace: Check<'DISK_SPACE'> = {
     if (files?.freeBytes === undefined || files.freeBytes >= littleSpace) return [];
     return [
       {
-        found: `${megabytes(files.freeBytes)} are free where the ledger ${files.path} lies.`,
+        found: `${megabytes(files.freeBytes)} are free on the disk of the ledger ${files.path}.`,
         next: 'Make room, or move the ledger: on a full disk nothing that is remembered runs. `semel prune` removes what has expired.',
       },
     ];

@@ -45,7 +45,7 @@ function leftBehind(group: ContractSeen): readonly Found[] {
       namespace,
       contract,
       found: `Version ${major} was still in use ${ago(last - newest.first)} after version ${newest.major} had appeared.`,
-      next: 'Find the program that was not deployed anew (a cron job, another machine), and deploy it.',
+      next: 'Find the program that was not redeployed (a cron job, another machine), and deploy it.',
       lastAt: new Date(last),
     }));
 }

@@ -45,7 +45,7 @@ export function freshHint(path: string, value: unknown): string | undefined {
   if (kind !== undefined)
     return `it looks like ${kind}, which is another one at each call: put it into --volatile`;
   if (suspiciousFields({ identity: [path], content: [], volatile: [] }, []).length > 0)
-    return 'by its name it is worded anew, or fresh, at each call: put it into --content or --volatile';
+    return 'its name suggests that it changes with every call: put it into --content or --volatile';
   return undefined;
 }
 
