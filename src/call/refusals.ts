@@ -15,9 +15,13 @@ export function closedError(): SemelError {
 }
 
 export function conflictError({ tool }: Call, record: StoredRecord): SemelError {
-  return new SemelError('KEY_CONFLICT', `${tool.contract.name}: this key was already used with other identity args.`, {
-    evidence: collectEvidence(record),
-  });
+  return new SemelError(
+    'KEY_CONFLICT',
+    `${tool.contract.name}: this key was already used with other identity args.`,
+    {
+      evidence: collectEvidence(record),
+    },
+  );
 }
 
 /** Says only that the record exists: not when it was made, by which process, or how it ended. */
