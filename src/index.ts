@@ -55,6 +55,7 @@ export {
   type Resolution,
   type Semel,
   type SemelOptions,
+  type StillOpen,
   type StoreChoice,
   type SweepOptions,
   type SweepReport,

@@ -88,7 +88,7 @@ function keyless(facts: Omit<RowFacts, 'key' | 'verified' | 'checkedAt'>): Provi
 export const twilioRow = keyless({
   name: 'twilio',
   covers: 'Messages and calls',
-  verify: 'List messages by `To` and `DateSent`.',
+  verify: 'List messages by `To`, and compare the text: `verifyTwilioMessage`.',
   note: '`I-Twilio-Idempotency-Token` is on its webhooks only.',
   hosts: ['api.twilio.com'],
   source: 'https://www.twilio.com/docs/messaging/api/message-resource',
@@ -97,7 +97,7 @@ export const twilioRow = keyless({
 export const slackRow = keyless({
   name: 'slack',
   covers: 'chat.postMessage',
-  verify: 'Put the key into `metadata`, and read the history with all metadata.',
+  verify: 'Put `ctx.mark()` into `metadata`, and read the history with all metadata: `verifySlackMessage`.',
   note: '`client_msg_id` is not documented.',
   hosts: ['slack.com'],
   source: 'https://docs.slack.dev/reference/methods/chat.postMessage',
@@ -114,7 +114,7 @@ export const telegramRow = keyless({
 export const postmarkRow = keyless({
   name: 'postmark',
   covers: 'Sending',
-  verify: 'Search outbound messages by `Metadata`.',
+  verify: 'Search outbound messages by `Metadata`: `verifyPostmarkEmail`.',
   hosts: ['api.postmarkapp.com'],
   source: 'https://postmarkapp.com/developer/api/email-api',
 });
@@ -122,7 +122,7 @@ export const postmarkRow = keyless({
 export const sendgridRow = keyless({
   name: 'sendgrid',
   covers: 'Mail send v3',
-  verify: 'Event webhook or activity feed, by `custom_args`.',
+  verify: 'Activity feed, by `custom_args`: `verifySendGridEmail`; or the event webhook.',
   hosts: ['api.sendgrid.com'],
   source: 'https://www.twilio.com/docs/sendgrid/api-reference/mail-send/mail-send',
 });

@@ -6,7 +6,8 @@ import { defineRow } from './row.ts';
 const shared = {
   key: { header: 'Idempotency-Key' },
   fits: /^.{1,255}$/,
-  verify: 'List and match a `metadata` field that holds the key, or read the webhooks.',
+  verify:
+    'List and match a `metadata` field that holds `ctx.mark()`: `verifyStripeRefund` and others; or read the webhooks.',
   hosts: ['api.stripe.com'],
   sdkKey: /^stripe-node-retry-/,
   sdk: stripeError,

@@ -29,7 +29,7 @@ export type { RecordInfo } from './records/record-info.ts';
 export type { ActOptions, DoubtGroup, Doubts, RecordQuery, Records } from './records/records.ts';
 export type { ExportQuery, ImportResult, Transfer } from './records/transfer.ts';
 export { createSemel, type Semel } from './semel.ts';
-export type { SweepOptions, SweepReport } from './sweep.ts';
+export type { StillOpen, SweepOptions, SweepReport } from './sweep.ts';
 export {
   type Clone,
   type CloneChanges,

@@ -12,6 +12,7 @@ import {
 } from '../call/index.ts';
 import { decodeResult } from '../core/codec/codec.ts';
 import { isRepeatable } from '../core/contract/words.ts';
+import type { SemelError } from '../core/errors.ts';
 import { items } from '../core/paging.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
@@ -32,6 +33,15 @@ export interface SweepOptions {
   /** Execute what is known not to have landed. @default true */
   readonly execute?: boolean;
   readonly contract?: string;
+  /** Gets every record that stays in doubt, with the reason: a verifier's token may have expired. */
+  readonly onOpen?: (open: StillOpen) => void;
+}
+
+export interface StillOpen {
+  readonly contract: string;
+  readonly key: string;
+  /** What its caller would get; undefined: no tool of this process can continue it. */
+  readonly error: SemelError | undefined;
 }
 
 export async function sweep(
@@ -39,7 +49,7 @@ export async function sweep(
   pipeline: Pipeline,
   namespace: string,
   findTool: (contract: string) => KnownTool | undefined,
-  { execute = true, contract }: SweepOptions,
+  { execute = true, contract, onOpen }: SweepOptions,
   warnOnce: (message: string) => void = () => undefined,
 ): Promise<SweepReport> {
   const report = { landed: 0, notLanded: 0, open: 0 };
@@ -54,9 +64,15 @@ export async function sweep(
     const goOn = () => call && (mayRun ? pipeline.run(call) : verifyOnly(pipeline, call));
     const result = await runAs(recordedIdentity(record), goOn);
     if (result !== undefined && (await isSettledAndExpired(ledger, record, result))) continue;
-    report[classifyResult(result)] += 1;
+    const is = classifyResult(result);
+    report[is] += 1;
+    if (is === 'open') onOpen?.(describeOpen(record, result));
   }
   return report;
+}
+
+function describeOpen({ contract, key }: StoredRecord, result: Result | undefined): StillOpen {
+  return { contract, key, error: result === undefined || result.ok ? undefined : result.error };
 }
 
 /** Another write may have replaced it since: only a caller knows whether it is still wanted. */

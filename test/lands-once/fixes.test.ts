@@ -118,7 +118,7 @@ describe('it says what to change', () => {
     const { table, fixes } = await played(() => ({ contract: { verify: () => notLanded() } }));
     expect(statusOf(table, 'killed after the effect, retried')).toBe('failed');
     expect(fixes).toEqual([
-      '`verify` must find what `run` did, by `ctx.key` or by the args; where it cannot be sure, `return unsure()`.',
+      '`verify` must find what `run` did, by `ctx.mark()` or by the args; where it cannot be sure, `return unsure()`.',
     ]);
   });
 

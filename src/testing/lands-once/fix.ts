@@ -32,7 +32,7 @@ export async function fixFor(row: Row, scene: Scene, complaint: Complaint): Prom
     case 'uncounted':
       return `let \`effects\` count what \`run\` of ${contract.name} does.`;
     case 'verify is wrong':
-      return '`verify` must find what `run` did, by `ctx.key` or by the args; where it cannot be sure, `return unsure()`.';
+      return '`verify` must find what `run` did, by `ctx.mark()` or by the args; where it cannot be sure, `return unsure()`.';
     case 'not run':
       return sameKey(scene);
     case 'no other words':
@@ -70,7 +70,7 @@ async function repetition(row: Row, scene: Scene): Promise<string> {
   if (contract.onDoubt === 'rerun')
     return "`onDoubt: 'rerun'` accepts a second effect: leave it out, and give the tool a `verify`.";
   if (watch.verdicts.some(({ verdict }) => verdict === 'notLanded'))
-    return '`verify` said "not landed" of an effect that had landed: let it find what `run` did, by `ctx.key` or by the args; where it cannot be sure, `return unsure()`.';
+    return '`verify` said "not landed" of an effect that had landed: let it find what `run` did, by `ctx.mark()` or by the args; where it cannot be sure, `return unsure()`.';
   if (errorIn(calls, ['NOT_LANDED', 'FAILED']) !== undefined) return denial(scene);
   if (contract.windowMs < 60_000)
     return `\`window: ${JSON.stringify(definition.window)}\` is over before the next call: leave it out.`;
