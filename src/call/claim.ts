@@ -3,6 +3,7 @@
 
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { findDrift } from '../core/key/identity.ts';
+import { type Deferred, deferred } from '../core/older-node.ts';
 import type { LostAnswer, Requester } from '../ledger/index.ts';
 import type { ClaimAnswer, ClaimFor, ClaimRequest, Loss, RecordError, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
@@ -93,7 +94,7 @@ export class Claim extends PendingRead<ClaimAnswer> {
   readonly #env: Env;
   readonly #purpose: Purpose;
   /** Made when the caller leaves: closing waits for the reply, and for the release of what it won. */
-  #replied: PromiseWithResolvers<void> | undefined;
+  #replied: Deferred<void> | undefined;
 
   constructor(env: Env, call: Call, purpose: Purpose) {
     super(call);
@@ -122,7 +123,7 @@ export class Claim extends PendingRead<ClaimAnswer> {
   protected override abandonWith(error: SemelError): boolean {
     if (!super.abandonWith(error)) return false;
     if (this.#replied === undefined) {
-      this.#replied = Promise.withResolvers();
+      this.#replied = deferred();
       this.#env.inBackground(this.#replied.promise);
     }
     return true;

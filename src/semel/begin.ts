@@ -18,6 +18,7 @@ import {
 import type { Clock } from '../core/clock.ts';
 import { makeReadable } from '../core/contract/classify.ts';
 import { SemelError } from '../core/errors.ts';
+import { deferred } from '../core/older-node.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
 
 export interface OpenAttempt<Value = unknown> extends AttemptContext {
@@ -62,7 +63,7 @@ function beginGuarded<Value>(pipeline: Pipeline, clock: Clock, call: Call): Prom
         return threw(given);
       }
       return new Promise<Try>((settle) => {
-        const { promise: recorded, resolve: onSettled } = Promise.withResolvers<Result>();
+        const { promise: recorded, resolve: onSettled } = deferred<Result>();
         const end = async (ended: () => Try): Promise<Result<Value>> => {
           await requests.close();
           settle({ ...ended(), onSettled });
@@ -120,7 +121,7 @@ function createExternalRun<Value>(
   getResult: () => Promise<Result<Value>>,
 ): (args: never, ctx: AttemptContext) => Promise<Value> {
   return (args, ctx) => {
-    const { promise: effect, resolve: succeed, reject: fail } = Promise.withResolvers<Value>();
+    const { promise: effect, resolve: succeed, reject: fail } = deferred<Value>();
     forgetAfterAll(effect, fail);
     const says = (end: () => void) => {
       end();

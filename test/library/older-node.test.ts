@@ -1,7 +1,7 @@
 // The library on a Node.js whose SQLite is missing or too old: the machine's own, where it is such a one.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { describeUnsupportedNode } from '../../src/core/node-support.ts';
@@ -24,6 +24,18 @@ onOlder('a call through Redis lands once', () => {
   if (url === '') return;
   const store = `(await import('${built}/stores/redis/index.js')).redisStore({ url: '${url}', prefix: 'older-${process.pid}:', durability: 'accept-loss' })`;
   expect(twice(store).stdout).toBe('sent sent 1\n');
+});
+
+test('the library uses nothing of the language that Node.js 20 lacks', () => {
+  const missing =
+    /\b(?:Promise\.(?:withResolvers|try)|(?:Map|Object)\.groupBy|Array\.fromAsync|Iterator\.from|RegExp\.escape|Error\.isError)\b|\.values\(\)\.(?:map|filter|toArray)\(/;
+  const ours = globSync('src/**/*.ts', {
+    cwd: root,
+    exclude: ['**/*.test.ts', 'src/cli/**', 'src/jobs/**', 'src/mcp/proxy/**'],
+  });
+  const text = (file: string) =>
+    readFileSync(join(root, file), 'utf8').replace(/^\s*(?:\/\/|\/?\*).*$/gm, '');
+  expect(ours.filter((file) => missing.test(text(file)))).toEqual([]);
 });
 
 onOlder('only SQLite is refused, when it is opened, in one sentence and what to do', () => {

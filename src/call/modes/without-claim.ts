@@ -3,6 +3,7 @@
 import { makeReadable } from '../../core/contract/classify.ts';
 import { isRepeatable } from '../../core/contract/words.ts';
 import { SemelError } from '../../core/errors.ts';
+import { deferred } from '../../core/older-node.ts';
 import { isLazy } from '../../core/plain.ts';
 import { AlreadyLanded, Rejected } from '../../core/signals.ts';
 import { CallbackTimer, sleep, type Timers } from '../../ledger/index.ts';
@@ -138,7 +139,7 @@ async function runWithTimeout(
   timers: Timers,
 ): Promise<unknown> {
   const { timeoutMs } = tool.contract;
-  const { promise: over, reject } = Promise.withResolvers<never>();
+  const { promise: over, reject } = deferred<never>();
   const timer = new CallbackTimer(() => {
     const reason = timeoutError(tool.contract);
     stop.request(reason);

@@ -1,5 +1,6 @@
 // The table that landsOnce returns, and the error that carries it: plain text, for any test runner's output.
 
+import { groupBy } from '../../core/older-node.ts';
 export interface LandsOnceRow {
   readonly name: string;
   /** `once` and `in doubt` are passes: in doubt means that nothing was repeated and somebody is told. */
@@ -44,7 +45,7 @@ function formatTable(tool: string, rows: readonly LandsOnceRow[]): string {
 
 /** A cause that shows in several rows is told once. */
 function fixes(rows: readonly LandsOnceRow[]): string[] {
-  const byFix = Map.groupBy(
+  const byFix = groupBy(
     rows.filter(({ status }) => status === 'failed'),
     ({ fix }) => fix,
   );
