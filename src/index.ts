@@ -41,6 +41,7 @@ export {
   type Doubts,
   type ExportQuery,
   type ImportResult,
+  type InstanceMode,
   type Limits,
   type OnceOptions,
   type OpenAttempt,

@@ -47,6 +47,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     const { contract, onReplay } = call.tool;
     if (contract.effect === 'read')
       return contract.mode === 'enforce' ? runRepeatable(env, call) : runUnguarded(env, call);
+    if (contract.mode === 'off') return work.track(runUnguarded(env, call, { unguarded: true }));
     const problem = findProblem(call);
     if (contract.mode === 'observe') return work.track(observe(env, work, sharing.startAlone(call), problem));
     if (problem !== undefined) return refuse(call, undefined, problem);

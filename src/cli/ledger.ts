@@ -36,6 +36,8 @@ export function ledgerFor(
     // Warnings name the ledger's location, which agents must not see.
     onWarning: make === true && isAgent() ? () => undefined : complain,
     prune: make ?? false,
+    // SEMEL_MODE is for programs: what a shell or cron guards is always guarded.
+    mode: 'enforce',
     ...rest,
   });
 }

@@ -40,9 +40,9 @@ export type Begun<Value = unknown> =
   | { readonly execute: false; readonly result: Result<Value> };
 
 export function begin<Value>(pipeline: Pipeline, clock: Clock, call: Call): Promise<Begun<Value>> {
-  return call.tool.contract.mode === 'observe'
-    ? beginObserved(pipeline, clock, call)
-    : beginGuarded(pipeline, clock, call);
+  return call.tool.contract.mode === 'enforce'
+    ? beginGuarded(pipeline, clock, call)
+    : beginObserved(pipeline, clock, call);
 }
 
 function beginGuarded<Value>(pipeline: Pipeline, clock: Clock, call: Call): Promise<Begun<Value>> {

@@ -16,6 +16,7 @@ export type { Limits, OnceOptions, SemelOptions } from './options.ts';
 export { commandOptions } from './place/command-options.ts';
 export { readEnvironment } from './place/environment.ts';
 export { loginName } from './place/login.ts';
+export type { InstanceMode } from './place/mode.ts';
 export { listRoots, type Root, rootsNamespace, suggestNamespace } from './place/roots.ts';
 export { lazyStoreAt, type StoreChoice, storeAt } from './place/store-choice.ts';
 export type { Resolution } from './records/decisions.ts';

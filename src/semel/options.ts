@@ -2,7 +2,7 @@
 
 import type { Clock, Random } from '../core/clock.ts';
 import type { Via } from '../core/contract/classify.ts';
-import type { ContractDefaults, Mode, OnDoubt } from '../core/contract/contract.ts';
+import type { ContractDefaults, OnDoubt } from '../core/contract/contract.ts';
 import type { Duration } from '../core/contract/duration.ts';
 import { checkKnown, fieldNames } from '../core/contract/known-fields.ts';
 import type { Per } from '../core/contract/period.ts';
@@ -11,6 +11,7 @@ import { SemelError } from '../core/errors.ts';
 import type { Verification, VerifyContext } from '../core/verification.ts';
 import { callFields, noOptions } from './calls/call-identity.ts';
 import type { CallOptions, Classify } from './definition.ts';
+import type { InstanceMode } from './place/mode.ts';
 import type { StoreChoice } from './place/store-choice.ts';
 
 export interface SemelOptions {
@@ -18,11 +19,14 @@ export interface SemelOptions {
   readonly store?: StoreChoice;
   /** The tenant or application. @default SEMEL_NAMESPACE, otherwise the application's package name */
   readonly namespace?: string;
-  /** `observe` runs every call as before, and records what semel would have done. @default 'enforce' */
-  readonly mode?: Mode;
+  /**
+   * `observe` runs every call as before, and records what semel would have done. `dev` and `off` are for development and tests
+   * (see `InstanceMode`). @default SEMEL_MODE, otherwise 'enforce'
+   */
+  readonly mode?: InstanceMode;
   /** `rerun` gives up the guarantee. @default 'hold' */
   readonly onDoubt?: OnDoubt;
-  readonly defaults?: Omit<ContractDefaults, 'mode' | 'onDoubt'>;
+  readonly defaults?: Omit<ContractDefaults, 'mode' | 'onDoubt' | 'verifyAfter'>;
   readonly limits?: Partial<Limits>;
   /** Settled records kept in this process; `false`: none. */
   readonly cache?: false | { readonly maxBytes?: number; readonly maxAge?: Duration };
@@ -99,7 +103,7 @@ const knownLimits = fieldNames<Limits>({
   depth: true,
 });
 const knownCache = fieldNames<{ maxBytes: number; maxAge: Duration }>({ maxBytes: true, maxAge: true });
-const knownDefaults = fieldNames<Omit<ContractDefaults, 'mode' | 'onDoubt'>>({
+const knownDefaults = fieldNames<Omit<ContractDefaults, 'mode' | 'onDoubt' | 'verifyAfter'>>({
   lease: true,
   timeout: true,
   ifBusy: true,

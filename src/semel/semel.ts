@@ -38,6 +38,7 @@ import {
 } from './options.ts';
 import { commandOptions } from './place/command-options.ts';
 import { loginName, userName } from './place/login.ts';
+import { resolveMode } from './place/mode.ts';
 import { resolveNamespace } from './place/namespace.ts';
 import { recordRoot, rootsNamespace, sharedWarning } from './place/roots.ts';
 import { resolveStore } from './place/store-choice.ts';
@@ -101,6 +102,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
   checkOptions(options);
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
+  const mode = resolveMode(options.mode);
   const { name: namespace, root } = resolveNamespace(options.namespace);
   const warn =
     options.onWarning ?? ((message: string) => process.emitWarning(escapeInvisible(message), 'SemelWarning'));
@@ -132,8 +134,9 @@ export function createSemel(options: SemelOptions = {}): Semel {
     warn: warnDuringCall,
   });
   const defaults: ContractDefaults = {
+    ...mode.defaults,
     ...options.defaults,
-    ...(options.mode === undefined ? {} : { mode: options.mode }),
+    ...(mode.mode === undefined ? {} : { mode: mode.mode }),
     ...(options.onDoubt === undefined ? {} : { onDoubt: options.onDoubt }),
   };
   const source = {
@@ -207,6 +210,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     const book = createSemel({
       store: overrideStore(store, { close: async () => undefined }),
       namespace: rootsNamespace(namespace),
+      mode: 'enforce',
       clock,
       random,
       prune: false,
@@ -225,7 +229,15 @@ export function createSemel(options: SemelOptions = {}): Semel {
     return found;
   }
 
-  const toolbox = createToolbox({ defaults, warnOnce, prepare, run: pipeline.run, clone });
+  if (mode.announcement !== undefined) warnOnce(mode.announcement);
+  const toolbox = createToolbox({
+    defaults,
+    isDevelopment: mode.isDevelopment,
+    warnOnce,
+    prepare,
+    run: pipeline.run,
+    clone,
+  });
 
   function clone(definition: AnyDefinition, change: CloneChanges): Clone {
     const other = createSemel({
@@ -233,6 +245,8 @@ export function createSemel(options: SemelOptions = {}): Semel {
       namespace,
       store: overrideStore(change.store?.(store) ?? store, { close: async () => undefined }),
       clock: change.clock?.(clock) ?? clock,
+      // A rehearsal is of what happens in production.
+      mode: mode.mode === 'observe' ? 'observe' : 'enforce',
       onWarning: () => undefined,
     });
     const same = change.definition?.(definition) ?? definition;
@@ -269,7 +283,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
         `${contract.name}: the turn was guessed; pass one to \`semel.within\` so that retries are recognised.`,
       );
     }
-    if (contract.effect === 'read' || opened !== undefined) return call;
+    if (contract.effect === 'read' || contract.mode === 'off' || opened !== undefined) return call;
     // If the store cannot be opened, the call itself fails with that error.
     return open().then(
       () => call,
@@ -308,7 +322,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
         );
       }
       // Observe mode also runs what it would refuse; the receipt says so.
-      if (options.mode !== 'observe') checkOnceOptions(onceOptions as OnceOptions);
+      if (mode.mode !== 'observe') checkOnceOptions(onceOptions as OnceOptions);
       const [contract, callOptions] = splitOnceOptions(onceOptions as OnceOptions);
       const tool = toolbox.oneLiner(name, contract, effect as (ctx: AttemptContext<undefined>) => unknown);
       return (await toolbox.invoke({ tool, schema: undefined, isExternal: false }, id, callOptions)) as never;

@@ -141,7 +141,7 @@ function recordedIdentity({ conversation, turn, run, caller }: StoredRecord): Re
 function toCall(tool: Tool, record: StoredRecord): Call | undefined {
   if (record.args === null || tool.contract.redact.length > 0) return undefined;
   // An observed tool runs whatever the ledger says, so a sweep does not start it.
-  if (tool.contract.mode === 'observe') return undefined;
+  if (tool.contract.mode !== 'enforce') return undefined;
   // Neither `run` nor `verify` may understand the args of other code.
   if (!isSameCode({ tool }, record)) return undefined;
   const parts = {

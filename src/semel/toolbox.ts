@@ -19,6 +19,7 @@ import { noOptions } from './calls/call-identity.ts';
 import { createContractWarnings } from './contract-warnings.ts';
 import type { CallOptions, ClassifyTable, ToolDefinition, ToolFunction } from './definition.ts';
 import type { OnceTerms } from './options.ts';
+import { releaseOwnMistakes } from './place/mode.ts';
 import {
   type Clone,
   type CloneChanges,
@@ -53,6 +54,7 @@ export type AnyDefinition = ToolDefinition<unknown, unknown, unknown, IfBusy, St
 
 export interface ToolboxSource {
   readonly defaults: ContractDefaults;
+  readonly isDevelopment: boolean;
   readonly warnOnce: (message: string) => void;
   /** Returns a promise only if it has to wait, like `run`. */
   readonly prepare: (known: KnownTool, args: unknown, options: CallOptions) => Call | Promise<Call>;
@@ -60,11 +62,20 @@ export interface ToolboxSource {
   readonly clone: (definition: AnyDefinition, change: CloneChanges) => Clone;
 }
 
-export function createToolbox({ defaults, warnOnce, prepare, run, clone }: ToolboxSource): Toolbox {
+export function createToolbox({
+  defaults,
+  isDevelopment,
+  warnOnce,
+  prepare,
+  run,
+  clone,
+}: ToolboxSource): Toolbox {
   const shapes = new Map<string, string>();
   const tools = new Map<string, KnownTool>();
   const warnings = createContractWarnings(warnOnce);
   const oneLiners = new Map<string, Tool['contract']>();
+  const classifierOf = (given: Tool['classify'] | ClassifyTable) =>
+    isDevelopment ? releaseOwnMistakes(compileClassifier(given)) : compileClassifier(given);
 
   function claimName(contract: Tool['contract']): void {
     const { name } = contract;
@@ -136,7 +147,7 @@ export function createToolbox({ defaults, warnOnce, prepare, run, clone }: Toolb
           run: definition.run as Tool['run'],
           prepare: definition.prepare as Tool['prepare'],
           verify: definition.verify as Tool['verify'],
-          classify: compileClassifier(definition.classify),
+          classify: classifierOf(definition.classify),
           onReplay: definition.onReplay as Tool['onReplay'],
         },
       };
@@ -198,7 +209,7 @@ export function createToolbox({ defaults, warnOnce, prepare, run, clone }: Toolb
         contract,
         run: (_args, ctx) => effect(ctx as AttemptContext<undefined>),
         verify: verify as Tool['verify'],
-        classify: compileClassifier(classify),
+        classify: classifierOf(classify),
         isOneLiner: true,
       };
 

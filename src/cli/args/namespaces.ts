@@ -41,7 +41,7 @@ export function namespacesOf(store: Store, chosen: string | undefined, options: 
   const shared = overrideStore(store, { close: async () => undefined });
   const opened = new Map<string, Semel>();
   const make = (namespace: string, onWarning: (message: string) => void) =>
-    createSemel({ store: shared, namespace, prune: false, ...options, onWarning });
+    createSemel({ store: shared, namespace, prune: false, mode: 'enforce', ...options, onWarning });
   // Warnings about the ledger are printed once, not per namespace.
   const first = make(chosen ?? 'default', options.onWarning ?? complain);
 

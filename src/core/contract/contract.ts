@@ -77,11 +77,13 @@ export interface Traits {
 }
 
 export interface ContractDefaults {
-  readonly mode?: Mode;
+  /** `off` is said for all contracts, and overrides theirs. */
+  readonly mode?: Mode | 'off';
   readonly onDoubt?: OnDoubt;
   readonly lease?: Duration;
   readonly timeout?: Duration | 'none';
   readonly ifBusy?: IfBusy;
+  readonly verifyAfter?: Duration;
 }
 
 export interface FieldLists {
@@ -121,7 +123,7 @@ export interface Contract {
   readonly redact: readonly string[];
   readonly permissions: readonly string[];
   readonly was: readonly { readonly name: string; readonly per: ContractPer; readonly fields: FieldLists }[];
-  readonly mode: Mode;
+  readonly mode: Mode | 'off';
   readonly onDoubt: OnDoubt;
   readonly acceptsWeak: boolean;
   readonly share: boolean;
@@ -163,10 +165,8 @@ export function defineContract(
   const timeoutMs =
     timeout === 'none' ? Number.POSITIVE_INFINITY : positive(durationMs(timeout, 'timeout'), 'timeout', name);
   const leaseMs = positive(durationMs(definition.lease ?? defaults.lease ?? '60s', 'lease'), 'lease', name);
-  const networkMs =
-    definition.verifyAfter === undefined
-      ? defaultNetworkMs
-      : durationMs(definition.verifyAfter, 'verifyAfter');
+  const verifyAfter = definition.verifyAfter ?? defaults.verifyAfter;
+  const networkMs = verifyAfter === undefined ? defaultNetworkMs : durationMs(verifyAfter, 'verifyAfter');
   const failureWindowMs = remembered
     ? Math.min(durationMs(definition.failureWindow ?? '1h', 'failureWindow'), windowMs)
     : 0;
@@ -212,7 +212,10 @@ export function defineContract(
       per: checkPer(name, form.per ?? per),
       fields: form.identity || form.content || form.volatile ? checkFields(name, form) : fields,
     })),
-    mode: oneOf(name, 'mode', definition.mode ?? defaults.mode ?? 'enforce', ['enforce', 'observe']),
+    mode:
+      defaults.mode === 'off'
+        ? 'off'
+        : oneOf(name, 'mode', definition.mode ?? defaults.mode ?? 'enforce', ['enforce', 'observe']),
     onDoubt: oneOf(name, 'onDoubt', definition.onDoubt ?? defaults.onDoubt ?? 'hold', ['hold', 'rerun']),
     acceptsWeak: definition.weak === 'accept',
     share: flag(name, 'share', definition.share ?? false),

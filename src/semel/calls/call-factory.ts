@@ -63,7 +63,7 @@ export function createCallFactory(source: CallSource): CallFactory {
       const { effect, mode } = contract;
       try {
         // The effect runs later, and must see the args that the key is made of.
-        const given = effect === 'read' || mode === 'observe' ? input : copyPlain(input);
+        const given = effect === 'read' || mode !== 'enforce' ? input : copyPlain(input);
         const caller = resolveIdentity(source.permissions, contract, options);
         const maker = compiledFor(contract);
         if (schema === undefined) return keyedCall(maker, tool, given, noSchema, caller, options);
@@ -107,7 +107,7 @@ function keylessCall(
   options: CallOptions,
   problem: unknown,
 ): Promise<Call> {
-  if (tool.contract.mode !== 'observe' || !isSemelError(problem)) throw problem;
+  if (tool.contract.mode === 'enforce' || !isSemelError(problem)) throw problem;
   return observedCall(source, tool, schema, input, options, problem);
 }
 

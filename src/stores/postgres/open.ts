@@ -155,7 +155,7 @@ function checkServer(
   if (!acceptLoss)
     throw unsafe(
       `Postgres at ${where} can lose confirmed writes: ${weak.join(', ')}. An effect could be repeated.`,
-      "Switch it on for this database or user, or accept the loss with `durability: 'accept-loss'`.",
+      "Switch it on for this database or user, or accept the loss, as in development: `?durability=accept-loss` in the URL, or the option `durability: 'accept-loss'`.",
     );
   return `This ledger can lose writes if the server crashes: ${weak.join(', ')}.`;
 }
@@ -206,7 +206,7 @@ function refuseUnsafeTables(
   if (isTrue(meta.unlogged) && !acceptLoss)
     throw unsafe(
       `The tables of the ledger at ${where} are UNLOGGED: a server crash empties them, and every effect would be repeated.`,
-      "Write ALTER TABLE … SET LOGGED for each, or accept the loss with `durability: 'accept-loss'`.",
+      "Write ALTER TABLE … SET LOGGED for each, or accept the loss, as in development: `?durability=accept-loss` in the URL, or the option `durability: 'accept-loss'`.",
     );
 }
 

@@ -31,7 +31,7 @@ export async function checkServers(connection: Connection, options: OpenOptions)
       'STORE_UNSAFE',
       `Redis at ${options.where} can lose confirmed writes, or this cannot be ruled out: ${weak.join('; ')}. An effect could be repeated.`,
       {
-        next: "Set `appendonly yes`, `appendfsync always` and `maxmemory-policy noeviction`, or accept the loss with `durability: 'accept-loss'`.",
+        next: "Set `appendonly yes`, `appendfsync always` and `maxmemory-policy noeviction`, or accept the loss, as in development: `?durability=accept-loss` in the URL, or the option `durability: 'accept-loss'`.",
       },
     );
   const version = facts[0]?.info.get('redis_version') ?? 'of an unknown version';

@@ -40,7 +40,13 @@ function actorOf({ way, part, folder, ledger, url }: Job): Actor {
       if (!response.ok) throw new Error(`the target answered ${response.status}`);
       return (await response.json()) as { id: string };
     },
-    semel: () => createSemel({ store: `sqlite:${ledger}`, namespace: 'demo', onWarning: () => undefined }),
+    semel: () =>
+      createSemel({
+        store: `sqlite:${ledger}`,
+        namespace: 'demo',
+        mode: 'enforce',
+        onWarning: () => undefined,
+      }),
     die() {
       process.kill(process.pid, 'SIGKILL');
       return new Promise<never>(() => undefined);

@@ -36,7 +36,12 @@ export async function play(
   await using target = await startTarget({ losesAnswers: played.losesAnswers ?? false });
   const job = { incident, way, folder, ledger, url: target.url };
   const open = () =>
-    createSemel({ store: `sqlite:${ledger}`, namespace: 'demo', onWarning: () => undefined });
+    createSemel({
+      store: `sqlite:${ledger}`,
+      namespace: 'demo',
+      mode: 'enforce',
+      onWarning: () => undefined,
+    });
   const stage: Stage = {
     way,
     say,

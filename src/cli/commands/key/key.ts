@@ -54,7 +54,12 @@ of the contract in code; values of --id are strings, as in \`semel once\`; --id-
       );
     const calls = callsOf(values);
     const namespace = namespaceOf(values);
-    await using semel = createSemel({ store: 'memory:', namespace, onWarning: () => undefined });
+    await using semel = createSemel({
+      store: 'memory:',
+      namespace,
+      mode: 'enforce',
+      onWarning: () => undefined,
+    });
     const [identity, content, volatile] = [values.identity, values.content, values.volatile].map(pathsOf);
     const tool: ToolFunction<unknown, unknown> = semel.tool<unknown, unknown>({
       name,
