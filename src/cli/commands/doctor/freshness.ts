@@ -10,7 +10,7 @@ const maxDepth = 8;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Undefined if nested too deep. */
+/** Args that hold nothing but text are kept: two texts are two intents then. Undefined if nested too deep. */
 export function withoutFresh(args: object, at: number, depth = 0): Fields | undefined {
   if (depth > maxDepth) return undefined;
   const rest: Record<string, unknown> = Object.create(null);
@@ -18,14 +18,17 @@ export function withoutFresh(args: object, at: number, depth = 0): Fields | unde
     if (isFresh(name, value, at)) continue;
     rest[name] = isObject(value) ? withoutFresh(value, at, depth + 1) : value;
   }
-  return rest;
+  const kept = Object.entries(rest).filter(([name]) => !looksReworded(name));
+  return kept.length === 0 ? rest : Object.fromEntries(kept);
 }
 
 /** Their paths. */
-export function freshFields(args: unknown, at: number, prefix = '', depth = 0): readonly string[] {
+export function changingFields(args: unknown, at: number, prefix = '', depth = 0): readonly string[] {
   if (!isObject(args) || depth > maxDepth) return [];
   return Object.entries(args).flatMap(([name, value]) =>
-    isFresh(name, value, at) ? [`${prefix}${name}`] : freshFields(value, at, `${prefix}${name}.`, depth + 1),
+    isFresh(name, value, at) || looksReworded(name)
+      ? [`${prefix}${name}`]
+      : changingFields(value, at, `${prefix}${name}.`, depth + 1),
   );
 }
 
@@ -35,7 +38,7 @@ export function isFreshKey(key: string, at: number): boolean {
 }
 
 function isFresh(name: string, value: unknown, at: number): boolean {
-  if (looksFresh(name) || looksReworded(name)) return true;
+  if (looksFresh(name)) return true;
   if (typeof value === 'number') return isNow(value, at);
   if (value instanceof Date) return isNow(value.getTime(), at);
   return typeof value === 'string' && /^\d{4}-\d\d-\d\d[T ]\d\d:/.test(value) && isNow(Date.parse(value), at);

@@ -2,8 +2,9 @@
 
 import { canonicalJson } from '../../../core/key/canonical-json.ts';
 import { isReserved } from '../../../jobs/index.ts';
+import { valueAt } from '../../args/path.ts';
 import { type Check, count, examples, latest } from './finding.ts';
-import { freshFields, isFreshKey, withoutFresh } from './freshness.ts';
+import { changingFields, isFreshKey, withoutFresh } from './freshness.ts';
 import { byContract, type RecordSeen } from './seen.ts';
 
 /** A person or a schedule that wants it again is slower than a program that tries again. */
@@ -52,7 +53,7 @@ function intentOf({ args, key, createdAt }: RecordSeen): string | undefined {
   if (rest === undefined || Object.keys(rest).length === 0) return undefined;
   const [, period = ''] = key.split('/');
   const isAllOfTheKey = period === '-' || (period.startsWith('=') && !isFreshKey(period, at));
-  if (isAllOfTheKey && freshFields(args, at).length === 0) return undefined;
+  if (isAllOfTheKey && changingFields(args, at).length === 0) return undefined;
   try {
     return canonicalJson(rest);
   } catch {
@@ -75,7 +76,8 @@ function chainsOf(records: readonly RecordSeen[]): readonly (readonly RecordSeen
 
 function whyNew(chains: readonly (readonly RecordSeen[])[]): string {
   const records = chains.flat();
-  const fresh = new Set(records.flatMap(({ args, createdAt }) => freshFields(args, createdAt.getTime())));
+  const fields = new Set(records.flatMap(({ args, createdAt }) => changingFields(args, createdAt.getTime())));
+  const fresh = new Set([...fields].filter((field) => chains.some((chain) => differs(chain, field))));
   if (fresh.size > 0) {
     const named = [...fresh].map((field) => `\`${field}\``).join(', ');
     return `${named} ${fresh.size === 1 ? 'changes' : 'change'} each time`;
@@ -87,6 +89,10 @@ function whyNew(chains: readonly (readonly RecordSeen[])[]): string {
   );
   if (differing.length === 0) return 'something else in them differs';
   return `the ${differing.join(' and the ')} ${differing.length === 1 ? 'differs' : 'differ'}`;
+}
+
+function differs(chain: readonly RecordSeen[], field: string): boolean {
+  return new Set(chain.map(({ args }) => JSON.stringify(valueAt(args as object, field)))).size > 1;
 }
 
 /** A model that retries rewords a call a few times. */
