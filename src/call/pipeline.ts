@@ -1,5 +1,6 @@
-// The path of a call: claim, do what the answer says, claim again. The loop knows nothing of what wraps it: observing, the
-// original turn of a call, sharing, reading first, being too late.
+// The path of a call: claim, do what the answer says, claim again. Start reading at `loop`. `run` handles what comes before
+// it, which the loop does not know about: observe mode, the original turn of a call, replays from memory, calls that share
+// an execution, calls that come too late.
 
 import type { Contract } from '../core/contract/contract.ts';
 import { isRepeatable } from '../core/contract/words.ts';
@@ -119,7 +120,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     return active.result;
   }
 
-  /** Claims, does what the answer says, claims again. */
+  /** Claims, does what the answer says, claims again. `known`: an answer that was read before the first claim. */
   async function loop(
     active: ActiveCall,
     body: Body,
@@ -134,6 +135,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       let waitsSince: number | undefined;
       for (let answer: Answer | undefined = known; ; answer = undefined) {
         if (answer === undefined) {
+          // Decided by the store: src/rules/claim.ts.
           const claim = new Claim(env, call, purpose);
           active.claim = claim;
           answer = await claim.orAbandon(ledger.claim(claim.request(), claim));
@@ -152,8 +154,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
           case 'conflict':
             return refuse(call, answer.record, conflictError(call, answer.record));
           case 'gone':
+            // The record that this call waited for was removed.
             return refuse(call, undefined, goneError(call));
           case 'foreign':
+            // The record is another caller's.
             waitsSince ??= clock.mono();
             next = await waitForOtherCaller(env, call, answer.record, waitsSince, body);
             break;
@@ -169,7 +173,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
           return await next.result;
         }
         if ('doubt' in next) {
-          // A worker that was faster has died since: what this call tried before was tried on another attempt.
+          // What was tried (a re-run, `verify`) was tried on one attempt; a lapsed record shows that another has died since.
           const tried = next.tried ?? (next.doubt.lapsed ? [] : purpose.tried);
           const wayOut = chooseWayOut(call, next.doubt, tried);
           if (wayOut === undefined) return refuseInDoubt(call, next.doubt);

@@ -1,4 +1,5 @@
-// What the ending of an attempt means. The outcome combines everything that the attempt did, not just its last error: the
+// Decides what the ending of an attempt means: `succeeded`, `released` (not landed: free to try again), `failed` (refused
+// for good) or `unknown` (in doubt). The outcome combines everything that the attempt did, not just its last error: the
 // mail may be sent although the database refused.
 
 import { AlreadyLanded, MaybeLanded, NotLanded, PartialSuccess, Rejected } from '../signals.ts';

@@ -79,6 +79,7 @@ const unnestLists = (prefix: string, columns: readonly string[]) =>
 /** Writes that are not ordinary. */
 const rest = `json_to_recordset(rest) AS a (${written})`;
 const inTime = 'a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt)';
+/** Compare-and-set: the record is still the revision that the decision was made on. */
 const still = 't.namespace = a.namespace AND t.key = a.key AND t.revision = a.old';
 
 /** How both functions that write begin. */
