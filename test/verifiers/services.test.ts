@@ -175,3 +175,11 @@ describe('the client of Resend', () => {
     expect(await ask(verify(token))).toMatch(/^unsure: Resend limits the rate/);
   });
 });
+
+test.each(['two\nlines', 'cut off …'])('a token that no header can carry is not told: %j', async (bad) => {
+  const at = await standIn('GitHub issue');
+  const verify = verifyGitHubIssue({ token: bad, baseUrl: at.url, repo: 'ann/shop' });
+  const told = await ask(verify);
+  expect(told).toMatch(/^unsure: GitHub could not be asked: the token has characters/);
+  expect(told).not.toContain(bad);
+});

@@ -35,6 +35,7 @@ export function createRequest(
   signal: AbortSignal,
 ): Request {
   return async <Body>(path: string, { query = {}, body }: Asking = {}) => {
+    checkHeaders(headers);
     const url = new URL(`${baseUrl.replace(/\/$/, '')}${path}`);
     for (const [name, value] of Object.entries(query))
       if (value !== undefined) url.searchParams.set(name, String(value));
@@ -44,9 +45,19 @@ export function createRequest(
       ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
     });
     const text = await response.text();
-    if (!response.ok) throw new RequestError(response.status, readMessage(text), response.headers);
+    if (!response.ok) {
+      const { message, code } = readError(text);
+      throw new RequestError(response.status, message, response.headers, code);
+    }
     return { body: JSON.parse(text) as Body, headers: response.headers };
   };
+}
+
+/** `fetch` would quote the value in its error, and with it the token. */
+function checkHeaders(headers: Terms['headers']): void {
+  for (const [name, value] of Object.entries(headers))
+    if (!/^[\t\x20-\x7e]*$/.test(value.trim()))
+      throw new Error(`the token has characters that the header ${name} cannot carry`);
 }
 
 function json(body: unknown): Record<string, string> {
@@ -57,28 +68,29 @@ export class RequestError extends Error {
   override readonly name = 'RequestError';
   readonly status: number;
   readonly headers: Headers | undefined;
-  /** The whole body's own code, where it has one. */
-  readonly detail: string | undefined;
+  /** The service's own, where its clients have it too: Postmark's. */
+  readonly code: unknown;
 
-  constructor(status: number, message: string, headers?: Headers, detail?: string) {
+  constructor(status: number, message: string, headers?: Headers, code?: unknown) {
     super(message);
     this.status = status;
     this.headers = headers;
-    this.detail = detail;
+    this.code = code;
   }
 }
 
 /** Where APIs put the words of an error; else the start of the body. */
-function readMessage(text: string): string {
+function readError(text: string): { readonly message: string; readonly code?: unknown } {
   const shown = text.slice(0, 200);
   try {
     const body = JSON.parse(text) as Record<string, unknown>;
-    const { message, Message, error, errors, errorMessages } = body;
+    const { message, Message, ErrorCode, error, errors, errorMessages } = body;
     const inner = (error as { message?: unknown } | undefined)?.message;
     const listed = [errors, errorMessages].find(Array.isArray)?.[0];
     const words = [message, Message, inner, error, (listed as { message?: unknown })?.message, listed];
-    return String(words.find((each) => typeof each === 'string') ?? shown).slice(0, 200);
+    const said = words.find((each) => typeof each === 'string') ?? shown;
+    return { message: String(said).slice(0, 200), code: ErrorCode };
   } catch {
-    return shown;
+    return { message: shown };
   }
 }

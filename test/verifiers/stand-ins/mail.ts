@@ -48,7 +48,8 @@ const postmark: Shape = {
   read({ path, query }, things, all) {
     if (path !== '/messages/outbound') {
       const one = all.find(({ id }) => path === `/messages/outbound/${id}/details`);
-      return one === undefined ? notFound : { body: one.shown };
+      const missing = { status: 422, body: { ErrorCode: 701, Message: 'This message does not exist' } };
+      return one === undefined ? missing : { body: one.shown };
     }
     if (query.get('count') === null || query.get('offset') === null)
       return { status: 422, body: { ErrorCode: 700, Message: 'count and offset are required' } };
