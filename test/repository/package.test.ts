@@ -51,8 +51,10 @@ describe('what is in it', () => {
       'README.md',
       'SECURITY.md',
       'docs/operate/doctor.md',
+      'llms.txt',
       'package.json',
       'semel.policy.schema.json',
+      'skills/semel/SKILL.md',
     ]);
   });
 
