@@ -102,7 +102,7 @@ function groupLines(
       : []),
     ...(open.length > 1 && !isAgent() ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),
     ...(open.length > 0 && !isAgent()
-      ? [printable(`  to let the contract decide next time: ${contractLine(group)}`)]
+      ? [printable(`  to avoid this next time: ${contractLine(group)}`)]
       : []),
     '',
   ];

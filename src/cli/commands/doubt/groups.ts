@@ -1,5 +1,6 @@
 // Groups doubts by namespace, tool and error, oldest first: what has one cause can be decided at once. Pure.
 
+import { mayHaveArrived } from '../../../core/contract/classify.ts';
 import { shellWord } from '../../../core/visible.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
 import { printable } from '../../render/print.ts';
@@ -59,13 +60,16 @@ export function groupCommand({ contract, error }: Group, options: string): strin
   return `semel resolve --tool ${shellWord(contract)} --error ${shellWord(pattern)} ${verdictToChoose} ${options}`.trimEnd();
 }
 
-/** The line of a contract that would decide such a doubt without a person. */
+/** What to add so that such a doubt is decided without a person. */
 export function contractLine({ error, members }: Group): string {
   const code = /^([A-Z][A-Z0-9_]{2,}):/.exec(error)?.[1];
-  if (code !== undefined)
-    return `classify: { ${code}: 'notLanded' }, if ${code} always means that nothing was sent; else verify (semel mcp: \`errors\` in the policy file)`;
+  // After an error such as ECONNRESET the request may have arrived.
+  if (code !== undefined && !mayHaveArrived(code))
+    return `classify: { ${code}: 'notLanded' } in the contract, if ${code} always means that nothing was sent; otherwise verify${elsewhere}`;
   const isKeyed = members.some(({ providerKey }) => providerKey !== undefined);
   return isKeyed
-    ? 'verify, which asks the target whether it landed (semel once: --verify <command>)'
-    : 'provider, if the target honours a key; else verify, which asks it (semel once: --verify <command>; semel mcp: `errors` in the policy file, if the server answered)';
+    ? 'verify in the contract, which asks the target whether it landed (semel once: --verify <command>)'
+    : `provider in the contract if the target takes an idempotency key, otherwise verify, which asks the target${elsewhere}`;
 }
+
+const elsewhere = ' (semel once: --verify <command>; semel mcp: `errors` in the policy file)';
