@@ -44,6 +44,18 @@ describe('inference', () => {
     expectTypeOf(ping).returns.resolves.toEqualTypeOf<'pong'>();
   });
 
+  test('`verify` gets the args that `run` before it declares, also where `run` uses ctx', () => {
+    semel.tool({
+      ...base,
+      name: 'verified',
+      run: (args: Refund, { key }) => `${args.paymentId} ${key}`,
+      verify: (args) => {
+        expectTypeOf(args).toEqualTypeOf<Refund>();
+        return landed('done');
+      },
+    });
+  });
+
   test('a result is told apart by `ok`', async () => {
     const refund = semel.tool({ ...base, name: 'refund2', run: refunded });
     const result = await refund.try({ paymentId: 'p', amount: { minor: 1 } });
