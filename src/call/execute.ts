@@ -140,9 +140,9 @@ async function verifyAtOnce(env: Env, attempt: Attempt, ended: Try): Promise<Try
   return { ...ended, ending: { outcome: 'released', because: '`verify` says that it did not land' } };
 }
 
-/** A definite ending says nothing about earlier attempts in doubt. */
+/** A definite ending says nothing about earlier attempts in doubt; but every repeatable write is one of its own. */
 function leavesDoubt({ record }: Attempt, { ending }: Try): boolean {
-  return ending.outcome === 'unknown' || record.doubtFence !== null;
+  return !isRepeatable(record.effect) && (ending.outcome === 'unknown' || record.doubtFence !== null);
 }
 
 /** Not twice, not after the time of the attempt or of its caller, and not to hide a mistake in the contract. */
