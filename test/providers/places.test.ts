@@ -49,7 +49,8 @@ describe.each(places)('%s', (_, row, keyOf) => {
     const at = await api({ keyOf, done });
     const tool = payTool(made, at, row);
     at.lose(1);
-    expect(await tool.try({ order: 'o-1' })).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+    // `verify` is asked at once, in the same call.
+    expect(await tool.try({ order: 'o-1' })).toMatchObject({ ok: true, value: 1 });
     await made.clock.advance(hour);
     expect(await tool.try({ order: 'o-1' })).toMatchObject({
       ok: true,
