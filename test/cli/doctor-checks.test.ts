@@ -232,18 +232,8 @@ const cases: Record<FindingId, { planted: Seen[]; quiet: Seen[] }> = {
   },
   CONTRADICTION: { planted: [withEvents(event('contradiction'))], quiet: [withEvents(event('fenced'))] },
   DOUBT_BACKLOG: {
-    planted: [
-      records(record({ inDoubt: true, lastDispatchedAt: new Date(now - 61 * 60 * second) })),
-      records(
-        ...Array.from({ length: 20 }, () =>
-          record({ inDoubt: true, lastDispatchedAt: new Date(now - 60 * second) }),
-        ),
-      ),
-    ],
-    quiet: [
-      records(record({ inDoubt: true, lastDispatchedAt: new Date(now - 59 * 60 * second) })),
-      records(record({ lastDispatchedAt: new Date(now - day) })),
-    ],
+    planted: [records(record({ inDoubt: true, lastDispatchedAt: new Date(now - second) }))],
+    quiet: [records(record({ lastDispatchedAt: new Date(now - day) }))],
   },
   ON_DOUBT_RERUN: {
     planted: [withEvents(event('takeover', { for: 'rerun', accepted: true }))],

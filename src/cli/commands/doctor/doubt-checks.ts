@@ -4,11 +4,6 @@ import { isReserved } from '../../../jobs/index.ts';
 import { ago, type Check, count, examples, type Found, latest } from './finding.ts';
 import { byContract, type RecordSeen, type Seen } from './seen.ts';
 
-/** Enough time for an operator to look. */
-const oldMs = 3_600_000;
-/** This many at once have a common cause. */
-const many = 20;
-
 export const doubtBacklog: Check<'DOUBT_BACKLOG'> = {
   id: 'DOUBT_BACKLOG',
   finds({ records, now, optionsFor }) {
@@ -18,8 +13,6 @@ export const doubtBacklog: Check<'DOUBT_BACKLOG'> = {
     );
     return [...open].flatMap(([namespace, members]) => {
       const age = (record: RecordSeen) => now - (record.lastDispatchedAt ?? record.updatedAt).getTime();
-      const old = members.filter((record) => age(record) > oldMs);
-      if (old.length === 0 && members.length < many) return [];
       const oldest = members.reduce((most, record) => Math.max(most, age(record)), 0);
       return [
         {
