@@ -4,6 +4,7 @@ import type { Classified } from '../core/contract/classify.ts';
 import type { Contract } from '../core/contract/contract.ts';
 import type { Seen } from '../core/contract/one-request.ts';
 import type { SemelError } from '../core/errors.ts';
+import { findDrift } from '../core/key/identity.ts';
 import type { PeriodPart } from '../core/key/key.ts';
 import type { Wording } from '../core/key/wording.ts';
 import type { Verification, VerifyContext } from '../core/verification.ts';
@@ -70,7 +71,7 @@ export interface CallParts {
 /** Derives on demand what few calls need: a replay from memory needs none of it. One per contract. */
 export interface CallMaker {
   readonly deriveKey: (call: Call) => string;
-  readonly content: (call: Call) => string | null;
+  readonly content: (call: Pick<Call, 'key' | 'args'>) => string | null;
   readonly storedArgs: (call: Call) => string | null;
   readonly address: () => string | undefined;
   readonly wording?: Wording;
@@ -147,6 +148,23 @@ export class Call {
     return this.knownContent;
   }
 
+  /** The content fields in which it differs from a record that it must not differ from. */
+  findConflict({
+    key,
+    content,
+  }: {
+    readonly key: string;
+    readonly content: string | null;
+  }): readonly string[] {
+    const { strict } = this.tool.contract;
+    if (strict.length === 0) return strict;
+    // Digests are salted with the key of their record, which may be one of an earlier form.
+    const isOwn = key === this.key;
+    const now = isOwn ? this.content() : this.maker.content({ key, args: this.args });
+    const drift = findDrift(content, now);
+    return strict.filter((path) => drift.includes(path) && (isOwn || hasField(content, path)));
+  }
+
   /** The args as they are stored; null if they may not or cannot be. */
   storedArgs(): string | null {
     if (this.knownArgs === undefined) this.knownArgs = this.maker.storedArgs(this);
@@ -173,6 +191,11 @@ export class Call {
       unstoredMaker,
     );
   }
+}
+
+/** The contract of an earlier form may not have had the field. */
+function hasField(content: string | null, path: string): boolean {
+  return content !== null && Object.hasOwn(JSON.parse(content) as object, path);
 }
 
 type Changes = Partial<Pick<Call, 'tool' | 'identity' | 'notAfter' | 'signal' | 'verifyOnly' | 'inTurn'>>;

@@ -6,6 +6,7 @@ import type { Contract } from '../core/contract/contract.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { type Answer, createTimers, type LostAnswer } from '../ledger/index.ts';
+import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { Claim, chooseWayOut, firstPurpose, PendingRead, type Purpose, reportAnswer } from './claim.ts';
 import type { Env } from './env.ts';
@@ -17,7 +18,14 @@ import { readOrStart } from './modes/read-first.ts';
 import { answerLate } from './modes/too-late.ts';
 import { mayRunWithoutClaim, runRepeatable, runUnguarded, runWithoutClaim } from './modes/without-claim.ts';
 import { type Result, refuse, refuseInDoubt } from './receipt.ts';
-import { abortedError, closedError, conflictError, goneError, reentrantError } from './refusals.ts';
+import {
+  abortedError,
+  closedError,
+  conflictError,
+  goneError,
+  reentrantError,
+  strictError,
+} from './refusals.ts';
 import { replay, replayCached } from './replay.ts';
 import { type Body, isLate, runTool } from './run-tool.ts';
 import { type ActiveCall, createSharing, waitForResult } from './sharing.ts';
@@ -161,10 +169,13 @@ export function createPipeline(options: PipelineOptions): Pipeline {
             waitsSince ??= clock.mono();
             next = await waitForOtherCaller(env, call, answer.record, waitsSince, body);
             break;
-          case 'busy':
+          case 'busy': {
+            const conflict = findStrictConflict(call, answer.record);
+            if (conflict !== undefined) return conflict;
             waitsSince ??= clock.mono();
             next = await wait(env, call, answer.record, waitsSince, sharing.outerContract(call));
             break;
+          }
           case 'in doubt':
             next = { doubt: answer.record, tried: purpose.tried };
         }
@@ -173,6 +184,9 @@ export function createPipeline(options: PipelineOptions): Pipeline {
           return await next.result;
         }
         if ('doubt' in next) {
+          // It would re-run or verify what is not its own effect.
+          const conflict = findStrictConflict(call, next.doubt);
+          if (conflict !== undefined) return conflict;
           // What was tried (a re-run, `verify`) was tried on one attempt; a lapsed record shows that another has died since.
           const tried = next.tried ?? (next.doubt.lapsed ? [] : purpose.tried);
           const wayOut = chooseWayOut(call, next.doubt, tried);
@@ -192,6 +206,11 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       sharing.end(active);
     }
   }
+}
+
+function findStrictConflict(call: Call, record: StoredRecord): Result | undefined {
+  const fields = call.findConflict(record);
+  return fields.length === 0 ? undefined : refuse(call, record, strictError(call, record, fields));
 }
 
 /** Remembered under an earlier, stricter contract; by the present one, every call is a write of its own. */

@@ -24,6 +24,20 @@ export function conflictError({ tool }: Call, record: StoredRecord): SemelError 
   );
 }
 
+/** Equal by its identity, but not in what must be the same. */
+export function strictError({ tool }: Call, record: StoredRecord, fields: readonly string[]): SemelError {
+  const named = fields.map((field) => `\`${field}\``).join(', ');
+  return new SemelError(
+    'KEY_CONFLICT',
+    `${tool.contract.name}: an equal call was made with another ${named}.`,
+    {
+      path: fields[0] ?? '',
+      next: 'Nothing was run. Pass the same value, or make it part of the identity if it is another intent.',
+      evidence: { ...collectEvidence(record), fields },
+    },
+  );
+}
+
 /** Says only that the record exists: not when it was made, by which process, or how it ended. */
 export function foreignError({ tool, identity }: Call, { status, lapsed }: StoredRecord): SemelError {
   const { name } = tool.contract;

@@ -15,6 +15,7 @@ import {
   type Result,
   refuse,
 } from './receipt.ts';
+import { strictError } from './refusals.ts';
 
 /** Returns a promise only if the tool fetches a live value. */
 export function replay(
@@ -22,6 +23,8 @@ export function replay(
   record: StoredRecord,
   more: Partial<Receipt> = {},
 ): Result | Promise<Result> {
+  const conflict = call.findConflict(record);
+  if (conflict.length > 0) return refuse(call, record, strictError(call, record, conflict));
   const receipt = createReceipt(call, record, {
     replayed: true,
     drift: findDrift(record.content, call.content()),
@@ -39,7 +42,8 @@ export function replay(
 export function replayCached(call: Call, cached: CachedRecord): Result {
   const { record } = cached;
   const text = record.result?.text;
-  if (record.status !== 'succeeded' || text == null) return replay(call, record) as Result;
+  const isPlain = record.status === 'succeeded' && text != null && call.tool.contract.strict.length === 0;
+  if (!isPlain) return replay(call, record) as Result;
   const drift = cached.driftFrom(call);
   return {
     ok: true,

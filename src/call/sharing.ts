@@ -156,6 +156,8 @@ function isWaitingFor(active: ActiveCall, other: ActiveCall, seen = new Set<Acti
 function mayShare({ leader, attempt, abandoned, hasStarted }: ActiveCall, call: Call): boolean {
   const { effect, ifBusy } = call.tool.contract;
   if (ifBusy !== 'wait' || leader.fingerprint !== call.fingerprint) return false;
+  // Executed apart, which ends in a conflict.
+  if (call.findConflict({ key: leader.key, content: leader.content() }).length > 0) return false;
   // It ends because the others gave up, or it is about another generation: neither answers this caller.
   if (abandoned?.signal.aborted || leader.generation !== call.generation) return false;
   // Another caller's call is executed apart, which ends in a refusal.

@@ -16,7 +16,7 @@ type Fields<Input> = readonly Path<Input>[];
 export interface PolicyTerms<Input = unknown>
   extends Omit<
       ContractDefinition,
-      'name' | 'identity' | 'content' | 'volatile' | 'normalize' | 'redact' | 'effect' | 'per'
+      'name' | 'identity' | 'content' | 'volatile' | 'strict' | 'normalize' | 'redact' | 'effect' | 'per'
     >,
     Pick<ToolDefinition<Input, unknown>, 'verify' | 'classify'> {
   readonly effect: Effect;
@@ -24,6 +24,7 @@ export interface PolicyTerms<Input = unknown>
   readonly per?: Per;
   readonly identity?: Fields<Input>;
   readonly content?: Fields<Input>;
+  readonly strict?: Fields<Input>;
   readonly volatile?: Fields<Input>;
   readonly normalize?: { readonly [P in Path<Input>]?: Normaliser };
   readonly redact?: Fields<Input>;
@@ -103,7 +104,7 @@ export function refuseKeyFields(tool: string, schema: unknown, description: unkn
     );
 }
 
-const fieldLists = ['identity', 'content', 'volatile', 'redact'] as const;
+const fieldLists = ['identity', 'content', 'volatile', 'strict', 'redact'] as const;
 
 /** A field that the schema does not have is misspelt: the field it was meant to name would make a new intent, or be stored. */
 export function refuseUnknownFields(tool: string, policy: AnyPolicy | undefined, schema: unknown): void {

@@ -42,7 +42,7 @@ type Fields<Args> = readonly NoInfer<Path<Args>>[];
 interface Definition<Args, Value, Prepared, Busy extends IfBusy, Schema>
   extends Omit<
     ContractDefinition,
-    'identity' | 'content' | 'volatile' | 'normalize' | 'redact' | 'ifBusy' | 'effect' | 'per'
+    'identity' | 'content' | 'volatile' | 'strict' | 'normalize' | 'redact' | 'ifBusy' | 'effect' | 'per'
   > {
   /** For models and people. */
   readonly description?: string;
@@ -52,6 +52,8 @@ interface Definition<Args, Value, Prepared, Busy extends IfBusy, Schema>
   readonly identity?: Fields<Args>;
   /** The fields that a model may word differently for the same intent. */
   readonly content?: Fields<Args>;
+  /** Content whose difference is a conflict instead of drift. */
+  readonly strict?: Fields<Args>;
   /** The fields that mean nothing: timestamps, trace ids. */
   readonly volatile?: Fields<Args>;
   readonly normalize?: { readonly [P in NoInfer<Path<Args>>]?: Normaliser };

@@ -286,6 +286,7 @@ export const toolFields: ReadonlySet<string> = fieldNames<AnyDefinition>({
   identity: true,
   content: true,
   volatile: true,
+  strict: true,
   normalize: true,
   per: true,
   window: true,

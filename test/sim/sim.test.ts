@@ -25,6 +25,7 @@ describe('the simulator', () => {
       identity: true,
       content: true,
       volatile: true,
+      strict: 'refuses before anything runs: test/library/strict.test.ts',
       normalize: true,
       window: true,
       failureWindow: true,

@@ -42,6 +42,8 @@ export interface ContractDefinition {
   readonly identity?: readonly string[];
   readonly content?: readonly string[];
   readonly volatile?: readonly string[];
+  /** Content fields whose difference is a conflict instead of drift. */
+  readonly strict?: readonly string[];
   readonly normalize?: Readonly<Record<string, Normaliser | undefined>>;
   readonly window?: Duration;
   readonly failureWindow?: Duration;
@@ -98,6 +100,7 @@ export interface Contract {
   readonly effect: Effect;
   readonly per: ContractPer;
   readonly fields: FieldLists;
+  readonly strict: readonly string[];
   readonly normalize: Readonly<Record<string, Normaliser>>;
   readonly windowMs: number;
   readonly failureWindowMs: number;
@@ -159,7 +162,8 @@ export function defineContract(
     );
   }
   const per = checkPer(name, definition.per ?? 'ever');
-  const fields = checkFields(name, definition);
+  const strict = checkStrict(definition);
+  const fields = checkFields(name, withStrict(definition, strict));
   const windowMs = remembered ? chooseWindow(definition, per) : 0;
   const timeout = definition.timeout ?? defaults.timeout ?? '10m';
   const timeoutMs =
@@ -182,6 +186,7 @@ export function defineContract(
     effect,
     per,
     fields,
+    strict,
     normalize: checkNormalisers(name, definition.normalize ?? {}),
     windowMs,
     failureWindowMs,
@@ -323,6 +328,38 @@ function checkFields(
     );
   }
   return { identity, content, volatile };
+}
+
+/** What is strict is content, so it need not be listed twice. */
+function withStrict(form: EarlierForm, strict: readonly string[]): EarlierForm {
+  if (strict.length === 0 || form.identity !== undefined) return form;
+  return { ...form, content: [...new Set([...(form.content ?? []), ...strict])] };
+}
+
+function checkStrict(definition: ContractDefinition): readonly string[] {
+  const { name, effect, identity, volatile = [], redact = [] } = definition;
+  const paths = list(name, 'strict', definition.strict);
+  if (paths.length > 0 && isRepeatable(effect))
+    refuse('strict', `${name}: a ${effect} always runs, so nothing can conflict.`, 'Leave `strict` out.');
+  for (const path of checkFields(name, { volatile: paths }, 'strict').volatile) {
+    const other = Object.entries({ identity: identity ?? [], volatile, redact }).find(([, each]) =>
+      each.includes(path),
+    );
+    if (other !== undefined)
+      refuse(
+        'strict',
+        `${name}: ${JSON.stringify(path)} is in \`${other[0]}\` and in \`strict\`.`,
+        'Strict fields are content that is stored as a digest: leave it out of one of them.',
+      );
+    // With `identity`, the rest is compared field by field, not deeper.
+    if (identity !== undefined && path.includes('.'))
+      refuse(
+        'strict',
+        `${name}: ${JSON.stringify(path)} in \`strict\` is inside a field.`,
+        `Name the whole field: strict: ['${path.split('.', 1)[0]}'].`,
+      );
+  }
+  return paths;
 }
 
 function checkNormalisers(

@@ -66,7 +66,7 @@ function withParts(value: unknown): readonly unknown[] {
 
 /** Leaves defaults out: people read the file. */
 function policyOf(contract: Contract): string | FilePolicy {
-  const { name, effect, per, fields, redact, share } = contract;
+  const { name, effect, per, fields, strict, redact, share } = contract;
   if (effect === 'read') return effect;
   const usual = defineContract({ name, effect, per }, { hasVerify: false, hasPrepare: false });
   const durations = (['window', 'failureWindow', 'weakWindow', 'lease', 'timeout'] as const).flatMap(
@@ -82,6 +82,7 @@ function policyOf(contract: Contract): string | FilePolicy {
     ...(identity === undefined ? {} : { identity }),
     ...(content.length === 0 ? {} : { content }),
     ...(volatile.length === 0 ? {} : { volatile }),
+    ...(strict.length === 0 ? {} : { strict }),
     ...Object.fromEntries(durations),
     ...(redact.length === 0 ? {} : { redact }),
     ...(share ? { share } : {}),

@@ -31,6 +31,7 @@ export interface FilePolicy
     | 'stakes'
     | 'identity'
     | 'content'
+    | 'strict'
     | 'volatile'
     | 'window'
     | 'weakWindow'
@@ -99,6 +100,7 @@ export const toolFields: ReadonlySet<string> = knownFields<FilePolicy>({
   stakes: true,
   identity: true,
   content: true,
+  strict: true,
   volatile: true,
   window: true,
   weakWindow: true,
