@@ -262,7 +262,7 @@ function verifiedAtOnce(log: Log, { id, told, asked, contract, found }: CallLog)
   const { cause, message } = told.error;
   const isOver = (cause as Error | undefined)?.name === 'TimeoutError' || stopped.test(message);
   if (asked.plan.hasVerify && told.receipt.executed && !isRepeatable(contract.effect) && !isOver)
-    if (!message.includes('Verify:'))
+    if (!message.includes('`verify` could not tell:'))
       log.violated('`verify` is asked before anybody is left in doubt', `${id} is told ${message}`);
 }
 
