@@ -50,13 +50,7 @@ export class Attempt implements ContextSource, Lease, Timer {
     this.#env = env;
     this.call = call;
     this.record = record;
-    this.held = {
-      namespace: record.namespace,
-      key: record.key,
-      token,
-      fence: record.fence,
-      generation: record.generation,
-    };
+    this.held = new HeldClaim(record, token);
     this.args = mustUseFirstWording(call, record) ? decodeResult(record.args as string) : call.args;
     if (record.prepared !== null && isSameCode(call, record))
       this.#prepared = { output: decodeResult(record.prepared), text: record.prepared };
@@ -287,6 +281,22 @@ export class Attempt implements ContextSource, Lease, Timer {
       'LEASE_LOST',
       `${this.call.tool.contract.name}: another worker has taken this call over.`,
     );
+  }
+}
+
+class HeldClaim implements Held {
+  readonly namespace: string;
+  readonly key: string;
+  readonly token: string;
+  readonly fence: number;
+  readonly generation: number;
+
+  constructor({ namespace, key, fence, generation }: StoredRecord, token: string) {
+    this.namespace = namespace;
+    this.key = key;
+    this.token = token;
+    this.fence = fence;
+    this.generation = generation;
   }
 }
 

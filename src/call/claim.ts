@@ -5,11 +5,19 @@ import { isSemelError, type SemelError } from '../core/errors.ts';
 import { findDrift } from '../core/key/identity.ts';
 import { type Deferred, deferred } from '../core/older-node.ts';
 import type { LostAnswer, Requester } from '../ledger/index.ts';
-import type { ClaimAnswer, ClaimFor, ClaimRequest, Loss, RecordError, StoredRecord } from '../store/store.ts';
+import type {
+  ClaimAnswer,
+  ClaimFor,
+  ClaimRequest,
+  Loss,
+  RecordError,
+  Retention,
+  StoredRecord,
+} from '../store/store.ts';
 import type { Call } from './call.ts';
 import { listWaysOut, rerunWithin } from './doubt.ts';
 import type { Env } from './env.ts';
-import { type Moment, readMoment } from './heartbeat.ts';
+import { Moment } from './heartbeat.ts';
 import type { Result } from './receipt.ts';
 import { abortedError, closedError } from './refusals.ts';
 import { settleLater } from './settle.ts';
@@ -99,7 +107,7 @@ export class Claim extends PendingRead<ClaimAnswer> {
   constructor(env: Env, call: Call, purpose: Purpose) {
     super(call);
     this.token = env.random.token();
-    this.sentAt = readMoment(env.clock);
+    this.sentAt = new Moment(env.clock);
     this.#env = env;
     this.#purpose = purpose;
     this.#replied = undefined;
@@ -167,43 +175,88 @@ function driftFrom(call: Call, answer: LostAnswer): { readonly drift?: readonly 
 }
 
 export function createClaimRequest(call: Call, purpose: Purpose, token: string, owner: string): ClaimRequest {
-  const { contract } = call.tool;
-  const { conversation, turn, toolCallId, run } = call.identity;
-  const weakMs = call.identity.weak === true ? contract.weakWindowMs : null;
-  const windowMs = weakMs ?? contract.windowMs;
-  return {
-    namespace: call.namespace,
-    key: call.key,
-    olderKeys: call.olderKeys,
-    token,
-    fingerprint: call.fingerprint,
-    for: purpose.for,
-    generation: purpose.generation ?? call.generation,
-    crossing: contract.dispatch === 'claim',
-    leaseMs: contract.leaseMs,
-    rerunWithinMs: purpose.rerunWithinMs,
-    maxCrashes: contract.maxAttempts,
-    inFlightForMs: contract.inFlightForMs,
-    networkMs: contract.networkMs,
-    version: contract.version,
-    effect: contract.effect,
-    keyed: contract.rerunWithinMs !== null,
-    retention: {
-      windowMs,
-      failureWindowMs: Math.min(contract.failureWindowMs, windowMs),
-      keep: contract.per === 'ever' && contract.windowMs > 0,
-      periodEndsAt: call.periodEndsAt,
-    },
-    owner,
-    args: call.storedArgs(),
-    content: call.content(),
-    notAfter: call.notAfter,
-    conversation: conversation ?? null,
-    turn: turn ?? null,
-    toolCallId: toolCallId ?? null,
-    run: run ?? null,
-    again: call.again,
-    caller: call.caller,
-    share: call.share,
-  };
+  return new CallClaim(call, purpose, token, owner);
+}
+
+/**
+ * A class, like everything that a call holds while it waits. Once a hundred objects of one literal have survived a collection
+ * together, V8 makes all further ones in the old generation, where each keeps its whole call until the next full collection.
+ */
+class CallClaim implements ClaimRequest {
+  readonly namespace: string;
+  readonly key: string;
+  readonly olderKeys: readonly string[];
+  readonly token: string;
+  readonly fingerprint: string | null;
+  readonly for: ClaimFor;
+  readonly generation: number | null;
+  readonly crossing: boolean;
+  readonly leaseMs: number;
+  readonly rerunWithinMs: number | null;
+  readonly maxCrashes: number;
+  readonly inFlightForMs: number;
+  readonly networkMs: number;
+  readonly version: string;
+  readonly effect: ClaimRequest['effect'];
+  readonly keyed: boolean;
+  readonly retention: Retention;
+  readonly owner: string;
+  readonly args: string | null;
+  readonly content: string | null;
+  readonly notAfter: number | null;
+  readonly conversation: string | null;
+  readonly turn: string | null;
+  readonly toolCallId: string | null;
+  readonly run: string | null;
+  readonly again: string | null;
+  readonly caller: string | null;
+  readonly share: boolean;
+
+  constructor(call: Call, purpose: Purpose, token: string, owner: string) {
+    const { contract } = call.tool;
+    const { identity } = call;
+    this.namespace = call.namespace;
+    this.key = call.key;
+    this.olderKeys = call.olderKeys;
+    this.token = token;
+    this.fingerprint = call.fingerprint;
+    this.for = purpose.for;
+    this.generation = purpose.generation ?? call.generation;
+    this.crossing = contract.dispatch === 'claim';
+    this.leaseMs = contract.leaseMs;
+    this.rerunWithinMs = purpose.rerunWithinMs;
+    this.maxCrashes = contract.maxAttempts;
+    this.inFlightForMs = contract.inFlightForMs;
+    this.networkMs = contract.networkMs;
+    this.version = contract.version;
+    this.effect = contract.effect;
+    this.keyed = contract.rerunWithinMs !== null;
+    this.retention = new CallRetention(call);
+    this.owner = owner;
+    this.args = call.storedArgs();
+    this.content = call.content();
+    this.notAfter = call.notAfter;
+    this.conversation = identity.conversation ?? null;
+    this.turn = identity.turn ?? null;
+    this.toolCallId = identity.toolCallId ?? null;
+    this.run = identity.run ?? null;
+    this.again = call.again;
+    this.caller = call.caller;
+    this.share = call.share;
+  }
+}
+
+class CallRetention implements Retention {
+  readonly windowMs: number;
+  readonly failureWindowMs: number;
+  readonly keep: boolean;
+  readonly periodEndsAt: number | null;
+
+  constructor({ tool: { contract }, identity, periodEndsAt }: Call) {
+    const weakMs = identity.weak === true ? contract.weakWindowMs : null;
+    this.windowMs = weakMs ?? contract.windowMs;
+    this.failureWindowMs = Math.min(contract.failureWindowMs, this.windowMs);
+    this.keep = contract.per === 'ever' && contract.windowMs > 0;
+    this.periodEndsAt = periodEndsAt;
+  }
 }

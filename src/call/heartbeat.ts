@@ -7,13 +7,14 @@ import type { Timer, TimerList, Timers } from '../ledger/index.ts';
 import type { RenewAnswer } from '../store/store.ts';
 
 /** One moment, by both clocks. */
-export interface Moment {
+export class Moment {
   readonly mono: number;
   readonly wall: number;
-}
 
-export function readMoment(clock: Clock): Moment {
-  return { mono: clock.mono(), wall: clock.now() };
+  constructor(clock: Clock) {
+    this.mono = clock.mono();
+    this.wall = clock.now();
+  }
 }
 
 export interface Lease {
@@ -53,7 +54,7 @@ export class Heartbeat implements Timer {
 
   /** Renews now; false: the lease is lost. */
   async renew(): Promise<boolean> {
-    const sentAt = readMoment(this.#clock);
+    const sentAt = new Moment(this.#clock);
     const { held } = await this.#lease.renewLease();
     if (held) this.#sentAt = sentAt;
     else if (!this.#isStopped) {

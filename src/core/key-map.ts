@@ -16,8 +16,12 @@ export interface KeyMap<Value> {
  * points at the new one. Once one table of this chain is in the old generation, all that was ever in the map survives with it
  * until the next full collection: emptied entries are all that is left of it then.
  */
-interface Entry<Value> {
+class Entry<Value> {
   value: Value | undefined;
+
+  constructor(value: Value) {
+    this.value = value;
+  }
 }
 
 export function keyMap<Value>(): KeyMap<Value> {
@@ -36,7 +40,7 @@ export function keyMap<Value>(): KeyMap<Value> {
       const known = entries.get(key);
       if (known !== undefined) known.value = value;
       else {
-        entries.set(key, { value });
+        entries.set(key, new Entry(value));
         size += 1;
       }
     },

@@ -29,11 +29,23 @@ interface Batcher<Item, Answer> {
   drained(): Promise<void>;
 }
 
-interface Entry<Item, Answer> {
+class Entry<Item, Answer> {
   readonly urgency: Urgency;
   readonly item: Item;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
+
+  constructor(
+    urgency: Urgency,
+    item: Item,
+    resolve: (answer: Answer) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.urgency = urgency;
+    this.item = item;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
 }
 
 /** Fewer items are not split between parallel batches. */
@@ -60,7 +72,7 @@ export function batcher<Item, Answer>({
   return {
     add(urgency, item) {
       return new Promise((resolve, reject) => {
-        queues[urgency].push({ urgency, item, resolve, reject });
+        queues[urgency].push(new Entry(urgency, item, resolve, reject));
         if (!isStarting && active < parallel) startWorker();
       });
     },
