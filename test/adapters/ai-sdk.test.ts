@@ -98,7 +98,7 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
     for (const options of seen) expect(options).not.toHaveProperty('toolName');
   });
 
-  test('1.2 the key is made of what execute gets: input that was repaired is the input', async () => {
+  test('1.2 the key is made of what execute gets, after input repair', async () => {
     const done: unknown[] = [];
     const tools = guard(
       semel,
@@ -247,7 +247,7 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
     expect(refunds).toBe(2);
   });
 
-  test('where ids of calls are counted anew in each chat, what was executed is not told as a replay', async () => {
+  test('when call ids restart in each chat, an execution is not reported as a replay', async () => {
     let sent = 0;
     let result: () => object = () => ({ id: `m-${++sent}` });
     const mail = { inputSchema, execute: async () => result() };
@@ -379,7 +379,7 @@ test('what is said is told, and a guess is said to be one', async () => {
   expect(warnings.join()).toMatch(/mail: the turn was guessed/);
 });
 
-test('without any message there is nothing to guess from: the model is told, and nothing runs', async () => {
+test('without any message there is nothing to guess from: the model gets an error, and nothing runs', async () => {
   let done = 0;
   const tools = guard(
     semel,

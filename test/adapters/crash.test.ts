@@ -51,9 +51,7 @@ describe.concurrent.each(harnesses)('%s', (_framework, module, name) => {
     expect(agent.refunds()).toBe('o-17\n');
   });
 
-  test('killed between the refund and its record: the next process is told that it is in doubt', async ({
-    expect,
-  }) => {
+  test('killed between the refund and its record: the next process gets IN_DOUBT', async ({ expect }) => {
     const agent = agentOf(module, name);
     expect((await agent.run('before it is recorded')).signal).toBe('SIGKILL');
     const { stdout, stderr } = await agent.run('never');

@@ -342,7 +342,7 @@ describe('4.4 pitfalls', () => {
   );
 
   test.each(guarded)(
-    '4.4 two identical calls at once are interrupted each for itself, so that each can be resumed; the effect is one (guarded %s)',
+    '4.4 two identical calls at once get an interrupt each, so that each can be resumed; the effect is one (guarded %s)',
     async (guarding) => {
       const mail = mailTool(() => interrupt('May it?'));
       const { agent } = stage(guarding, { script: [[to('ada'), to('ada')]], mail });

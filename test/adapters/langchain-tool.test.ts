@@ -58,7 +58,7 @@ function refundTool(effect: (args: { order: string; amount: number }) => unknown
 const callOf = (id: string) => ({ type: 'tool_call' as const, name: 'refund', args, id });
 
 describe('a guarded tool', () => {
-  test('is of its class, with its name, schema and description; the bare one is left alone', async () => {
+  test('keeps the class, name, schema and description of the original, which is not changed', async () => {
     const bare = refundTool();
     const refund = guard(semel, bare, ever);
     expect(refund).toBeInstanceOf(DynamicStructuredTool);
@@ -128,7 +128,7 @@ describe('a guarded tool', () => {
     expect(done).toHaveLength(1);
   });
 
-  test('may return a message itself: a replay has its content, artifact and status, and the new id', async () => {
+  test('may return a message: a replay has its content, artifact and status, and the new call id', async () => {
     const refund = guard(
       semel,
       tool(

@@ -33,7 +33,7 @@ test('of a store that cannot be reached neither address nor words', async () => 
   expect(JSON.stringify(told)).not.toMatch(/secret|db\.example/);
 });
 
-test('a call that was skipped for one that is under way is told to be none', async () => {
+test('a call that was skipped because one is running is not reported as done', async () => {
   const { semel } = rig();
   const mail = createGuard(semel, 'mail', { ...terms, ifBusy: 'skip' })!;
   const { promise, resolve } = Promise.withResolvers();

@@ -138,7 +138,7 @@ describe('what a wrapper keeps', () => {
     },
   );
 
-  test('3.2 what is no JSON never reaches the ledger, whoever calls the tool', async () => {
+  test('3.2 input that is not JSON never reaches the ledger, whichever way the tool is called', async () => {
     const bare = tool({ ...options, execute: effect });
     const said = (each: typeof bare) => each.invoke(new RunContext(), '{"order": "o-17",');
     expect(await said(guard(semel, bare, policy))).toEqual(await said(bare));

@@ -36,7 +36,7 @@ describe('one intent stays one', () => {
     expect([empty.code, empty.stderr]).toEqual([64, expect.stringContaining('--id lead is empty')]);
   });
 
-  test('another command line for the same effect is told', async () => {
+  test('another command line for the same effect is reported', async () => {
     const at = place();
     await at.semel('once', 'send', '--id', 'a=1', '--', 'echo', 'first');
     const second = await at.semel('once', 'send', '--id', 'a=1', '--', 'echo', 'second');
@@ -150,7 +150,7 @@ describe('what the command left behind', () => {
 });
 
 describe('what did not happen is not taken for done', () => {
-  test('a command that says 0 when it is told to end has not succeeded', async () => {
+  test('a command that exits with 0 on SIGTERM has not succeeded', async () => {
     const at = place();
     const polite = ['sh', '-c', 'trap "exit 0" TERM; echo $$ >> pids; sleep 10 & wait; echo work >> effects'];
     expect((await at.semel('run', 'job', ...daily, '--timeout', '500ms', '--', ...polite)).code).toBe(124);
@@ -165,7 +165,7 @@ describe('what did not happen is not taken for done', () => {
       expect((await at.semel('run', job, ...daily, '--', 'echo', 'runs')).stdout).toBe('runs\n');
   });
 
-  test('what cannot be started leaves no doubt, and is told at once', async () => {
+  test('a command that cannot be started leaves no doubt and is reported at once', async () => {
     const at = place();
     for (const command of ['/etc/passwd/foo', '']) {
       const said = await at.semel('once', 'mail', '--id', 'a=1', '--', command);

@@ -32,7 +32,7 @@ describe('an agent', () => {
     expect(at.lines('effects')).toEqual(['ran']);
   });
 
-  test('is not told where a ledger is that cannot be used, or that others can write', async () => {
+  test('does not see the path of a ledger that cannot be used, or that others can write to it', async () => {
     const at = place();
     chmodSync(at.folder, 0o777);
     const agent = at.with({ env });

@@ -151,7 +151,7 @@ test('the line that is typed names its ledger, and only plain words are taken fr
   for (const word of ['$(x)', 'a b', '-rf', '`x`', 'a;b', '*', '~', '']) expect(isPlain(word)).toBe(false);
 });
 
-test('without a ledger there are no words, and a shell that is not known is told', async () => {
+test('without a ledger there are no completions, and an unknown shell is an error', async () => {
   const nowhere = { SEMEL_STORE: '', XDG_STATE_HOME: scratch.path('bin') };
   const run = scratch.with({ env: nowhere, cwd: scratch.path('bin') }).semel;
   expect(await run(['completion', '--words', 'contracts'])).toMatchObject({ code: 69, stdout: '' });

@@ -27,7 +27,7 @@ test('each of the three incidents lands more than once bare, and once with semel
   expect(readdirSync(home.folder)).toEqual([]);
 });
 
-test('one incident alone is told in plain lines where there is no terminal', async () => {
+test('without a terminal, one incident prints plain lines', async () => {
   const home = homeOfDemo();
   const { code, stdout } = await home.semel('demo', '--only', '2');
   expect(code).toBe(0);

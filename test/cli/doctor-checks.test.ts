@@ -377,7 +377,7 @@ test('a finding names the ledger’s words that lead to it: namespace, contract,
   });
 });
 
-test('why a key never hits is told: what is fresh, or what differs', () => {
+test('explains why a key never matches: fresh values, or fields that differ', () => {
   const why = (given: Seen) => findingsIn(given, ['KEY_NEVER_HITS'])[0]?.found;
   const [conversations, instants, requests, wordings, keys] = cases.KEY_NEVER_HITS.planted.map(why);
   expect(conversations).toContain('the conversation differs');

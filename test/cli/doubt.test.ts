@@ -85,7 +85,7 @@ await semel.once('deploy', 7, { lease: '10m' }, () => {
   expect(after.stdout).not.toContain('running now');
 }, 60_000);
 
-test('whoever watches an empty namespace is warned, on stderr', async () => {
+test('--watch on an empty namespace warns on stderr', async () => {
   const desk = operator();
   await desk.by((_, mail) => mail.try({ to: 'lost-1' }));
   const { code, stdout, stderr } = await desk.semel([

@@ -97,7 +97,7 @@ describe('nothing is run', () => {
   });
 });
 
-test('a command that ran while the ledger was damaged is told as unrecorded, never as not run', async () => {
+test('a command that ran while the ledger was damaged is reported as unrecorded, never as not run', async () => {
   const damage =
     'echo ran >> effects; for file in ledger.db ledger.db-wal; do head -c 200000 /dev/urandom > $file; done';
   for (const guard of [

@@ -60,7 +60,7 @@ test('the key is the one that the library derives, and the ledger is asked for i
   expect(stdout).toContain('ledger      succeeded, changed');
 });
 
-test('without a ledger the key is told all the same, and none is made', async () => {
+test('without a ledger it still prints the key, and creates no ledger', async () => {
   const { stdout, code } = await semel(['key', 'deploy', '--id', 'sha=abc', '--store', store('none.db')]);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^key +deploy\/-\/[0-9a-z]{32}$/m);

@@ -49,7 +49,7 @@ test('records are listed newest first, filtered, and cut with a word about the r
     expect(tos((await desk.semel(['ls', '--json', ...flags])).json()), flags.join(' ')).toEqual(expected);
 }, 60_000);
 
-test('a namespace without records is told, with those that have some and what waits there', async () => {
+test('an empty namespace prints which namespaces have records, and their doubts', async () => {
   const other = await desk.semel(['ls', '--namespace', 'nowhere']);
   expect(other.stderr).toContain('no records in the namespace nowhere');
   expect(other.stderr).toContain('shop (1 in doubt)');

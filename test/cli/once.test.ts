@@ -346,7 +346,7 @@ describe('the output', () => {
     expect(stdout.trim().split('\n')).toHaveLength(200_000);
   });
 
-  test('a command whose reader goes away hears of it, and the guard does not die before it', async () => {
+  test('a command whose reader goes away gets SIGPIPE, and the guard does not die before it', async () => {
     const at = place();
     const started = at.start('run', 'yes', '--', 'sh', '-c', 'yes; echo "$?" >> effects; exit 7');
     started.child.stdout?.once('data', () => started.child.stdout?.destroy());
@@ -372,7 +372,7 @@ test.each([
   [['step', 'plan', '--', 'true'], 'it only works inside a run'],
   [['pick', 'topic', '--from', 'a,b'], 'it only works inside a run'],
   [['seed'], 'it only works inside a run'],
-])('%j is told as wrong usage', async (args, sentence) => {
+])('%j is a usage error', async (args, sentence) => {
   const at = place();
   writeFileSync(at.path('ids.json'), '{"a":2}');
   const { code, stderr } = await at.semel(...args);

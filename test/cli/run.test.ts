@@ -530,7 +530,7 @@ describe('wrong usage', () => {
     [['run', 'blog', '--store', 'memory:', '--', 'true'], 'A ledger in memory would be lost'],
     [['run', 'blog', '--store', 'nope.db', '--', 'true'], 'The store cannot be used'],
     [['rnu', 'blog'], 'Did you mean `semel run`?'],
-  ])('%j is told, and nothing is run', async (args, sentence) => {
+  ])('%j is a usage error, and nothing is run', async (args, sentence) => {
     const at = place();
     const { code, stderr } = await at.semel(...args);
     expect(stderr).toContain(sentence);

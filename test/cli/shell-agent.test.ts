@@ -96,7 +96,7 @@ test('recent picks are those of earlier slots, and of this job and these ids onl
   expect(await pick(10)).toBe(first);
 });
 
-test('what was done lately can be told to a model, and a run can be seeded by it', async () => {
+test('recent work can be put into a prompt, and a run can be seeded by it', async () => {
   const at = place();
   for (const n of [1, 2, 3]) {
     const publish = `${at.word} once publish -- sh -c 'echo "{\\"slug\\":\\"post-${n}\\",\\"words\\":${n}}"'`;

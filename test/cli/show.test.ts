@@ -62,7 +62,7 @@ test('what a command printed last is shown in linear time, however it ends', asy
   expect(attemptsOf(record!, [noted])[0]!.tail).toEqual(['one', `${' '.repeat(1_000_000)}two`]);
 });
 
-test('who names no record is told how to', async () => {
+test('without a record, it says how to name one', async () => {
   for (const [args, message] of [
     [[], 'it takes one record'],
     [['abc'], 'too short to name a record'],

@@ -129,7 +129,7 @@ test('migrate of a file prints without making it', async () => {
   expect((await semel('store', 'check', '--store', storeAt('new.db'))).code).toBe(69);
 });
 
-test('a ledger moves to Postgres with its open questions, and programs are told where it is', async () => {
+test('a ledger moves to Postgres with its doubts, and programs learn its new address', async () => {
   const here = placeWithDriver();
   const { semel, store, json } = here;
   await semel('once', 'mail', '--key', 'a', '--', 'echo', 'sent');
@@ -247,7 +247,7 @@ describe('the other commands on Postgres', () => {
     expect((await other.semel('import', '--store', newUrl(), '-')).code).toBe(0);
   });
 
-  test('a run that was killed is told from one that lives, without waiting for its lease', async () => {
+  test('a killed run is distinguished from a live one without waiting for its lease', async () => {
     const here = placeWithDriver();
     const { semel, start } = here.with({ env: { SEMEL_STORE: newUrl() } });
     const living = start('run', 'job', '--per', 'day', '--', 'sh', '-c', `touch began; ${until('end')}`);

@@ -126,7 +126,7 @@ test.concurrent('stopped before the line with nobody there, it renews its lease 
   expect(effects()).toBe(1);
 });
 
-test.concurrent('a rival is told "in doubt", and the zombie answers it by itself', async () => {
+test.concurrent('a rival gets IN_DOUBT, and the zombie settles it later', async () => {
   const { wake, rival, effects, evidence } = await scene('plain', 'dispatched', 'doubt');
   expect((await rival()).word).toBe('doubt');
   expect((await wake()).word).toBe('run');

@@ -6,7 +6,7 @@ import { headings, readPage, sections } from './page.ts';
 
 const page = readPage('docs/operate/doctor.md');
 
-test('every finding has its heading, in the order in which they are told, and every heading is a finding', () => {
+test('every finding has a heading, in the order of the report, and every heading is a finding', () => {
   expect(headings(page, 2)).toEqual(findingIds);
 });
 

@@ -204,7 +204,7 @@ describe('a target that fails', () => {
     await expect.poll(() => landed(intent)).toHaveLength(1);
   });
 
-  test('behaves as told for its first requests only', async () => {
+  test('misbehaves only for the configured number of requests', async () => {
     await world.behave('moody', { first: [conducts.refuses(503), conducts.commitsThenCuts] });
     const intent = newIntent();
     expect((await act('moody', { intent })).status).toBe(503);
@@ -228,7 +228,7 @@ test('it runs as a script, and goes on with the numbers of its log', async () =>
   }
 });
 
-test('it ends with whoever started it', async () => {
+test('it ends with the process that started it', async () => {
   const other = await startEffectServer();
   await other.close();
   await other.close();

@@ -34,7 +34,7 @@ test('temporal: an activity that no workflow started has no identity here, and o
   expect(fromTemporal({ workflowExecution, ...rest } as never)).toEqual(fromTemporal(first('temporal')));
 });
 
-test('inngest: the step is told by the caller; across an event all runs are one', () => {
+test('inngest: the caller names the step; all runs of an event are one', () => {
   const { first, newRun } = fixture('inngest');
   expect(fromInngest(first, { step: 'mail' }).turn).toBe('mail');
   expect(fromInngest(newRun, { across: 'event' })).toEqual(fromInngest(first, { across: 'event' }));
@@ -51,7 +51,7 @@ test('sqs: a message is the same to the SDK and to Lambda', () => {
   expect(fromSqs(lambda!)).toEqual(fromSqs(first));
 });
 
-test('github actions: a matrix has to be told apart, and is no step', () => {
+test('github actions: matrix jobs must be distinguished, and are not steps', () => {
   const env = first('github-actions');
   const turns = [
     fromGitHubActions(env),
@@ -110,7 +110,7 @@ describe('texts', () => {
     expect(of(cut.slice('sqs:'.length))).not.toBe(cut);
   });
 
-  test('a long one is cut and told apart by a digest', () => {
+  test('a long one is truncated and made unique by a digest', () => {
     const long = (end: string) => fromBullMQ({ ...job, id: `${'x'.repeat(2_000)}${end}` }).conversation;
     expect(long('1').length).toBeLessThanOrEqual(400);
     expect(long('1')).not.toBe(long('2'));

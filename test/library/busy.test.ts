@@ -91,7 +91,7 @@ describe('in one process', () => {
     expect(new Set([a, b, c]).size).toBe(3);
   });
 
-  test('a sharer whose wording differs is told which fields', async () => {
+  test('a sharer with other wording gets the names of the drifted fields', async () => {
     const semel = quick();
     const { run, ends } = slow();
     await semel.open();
@@ -152,7 +152,7 @@ describe('in one process', () => {
     await first;
   });
 
-  test('a call from inside its own run is told so at once', async () => {
+  test('a call from inside its own run fails at once', async () => {
     const semel = quick();
     const tool = semel.tool({
       ...base,
@@ -331,7 +331,7 @@ describe('giving up', () => {
     expect((await semel.records.list()).items[0]).toMatchObject({ status: 'released' });
   });
 
-  test('who comes after the last of them has left is not told that it gave up', async () => {
+  test('a call made after the last one has left does not get their ABORTED', async () => {
     const semel = quick();
     let ran = 0;
     const tool = semel.tool({
@@ -376,7 +376,7 @@ describe('giving up', () => {
     expect(await tool({ id: 1 })).toBe('landed all the same');
   });
 
-  test('an effect that stops when it is told to leaves a doubt whose story does not contradict itself', async () => {
+  test('an effect that stops on abort leaves a doubt with a consistent history', async () => {
     const semel = quick();
     const caller = new AbortController();
     const tool = semel.tool({
@@ -572,7 +572,7 @@ describe('across processes', () => {
     });
   });
 
-  test('a waiter for what its winner left dispatched is told that it is in doubt', async () => {
+  test('a waiter gets IN_DOUBT if its winner left after dispatch', async () => {
     const made = rig();
     const lease = { ...base, lease: '10s', timeout: '1h' } as const;
     void made.semel.tool({ ...lease, run: () => new Promise(() => undefined) }).try({ id: 1 });
@@ -644,7 +644,7 @@ describe('notAfter', () => {
     expect(await made.clock.until(call)).toMatchObject({ ok: false, error: { code: 'EXPIRED' } });
   });
 
-  test('what was done in time is still told to whoever comes too late', async () => {
+  test('a late caller still gets the result of what ran in time', async () => {
     const made = rig();
     const tool = made.semel.tool({ ...base, run: () => 'done' });
     await tool({ id: 1 });
@@ -680,7 +680,7 @@ describe('notAfter', () => {
     expect((await made.semel.doubts.list()).items.map(({ contract }) => contract)).toEqual([base.name]);
   });
 
-  test('whoever has more time is not refused because another’s is over', async () => {
+  test("a caller with time left is not refused because another caller's time is over", async () => {
     const made = rig();
     const tool = made.semel.tool({ ...base, run: () => 'done' });
     await made.semel.open();

@@ -247,7 +247,7 @@ describe('who gets it', () => {
     await closing;
   });
 
-  test('whoever is too late to run it', async () => {
+  test('a caller that is too late to run it', async () => {
     const { tool, clock } = cached();
     await thrice(() => tool(1));
     expect(await tool(1, { notAfter: clock.now() - 1 })).toBe(1);

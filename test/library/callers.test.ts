@@ -45,7 +45,7 @@ describe.each([
   ['a caller, where the first had none', undefined, 'bob'],
 ])('%s', (_, first, second) => {
   test.each(['ever', { unit: 'day', zone: 'UTC' }, 'conversation', 'turn', 'run'] as const)(
-    'is refused under per %j: nothing is run again, and nothing is told',
+    'is refused under per %j: nothing runs again, and nothing is disclosed',
     async (per) => {
       const semel = quick();
       let runs = 0;

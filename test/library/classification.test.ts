@@ -423,7 +423,7 @@ describe('the key that ctx.fetch adds', () => {
     expect(keyOf('/1')[0]).not.toBe(keyOf('/2')[0]);
   });
 
-  test('a provider that names no hosts is told so before anything is sent without a key', async () => {
+  test('a provider without hosts is an error before anything is sent without a key', async () => {
     const from = server.requests.length;
     const provider = { name: 'mailer', window: '48h' };
     const { code, status, result } = await ended((ctx) => post(ctx, '/a'), { provider, via: 'fetch' });

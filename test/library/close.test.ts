@@ -59,7 +59,7 @@ test('after the grace, what was dispatched is unknown, and the rest is released,
   ]);
 });
 
-test('whoever waits for another process is let go', async () => {
+test('calls that wait for another process are released', async () => {
   const made = rig();
   const end = gate<string>();
   const running = made.semel.tool({ ...base, run: () => end.promise })({});
@@ -170,7 +170,7 @@ test('`await using` closes', async () => {
   await expect(tool({ other: 1 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
 });
 
-test('a store that could not be made is told once: the end of a block does not hide why', async () => {
+test('a store that could not be created is reported once: leaving the block does not hide why', async () => {
   const block = async () => {
     await using semel = createSemel({ store: 'postgres://localhost/a?schema=No-Name', namespace: 'shop' });
     await semel.open();

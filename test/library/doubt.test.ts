@@ -92,7 +92,7 @@ describe('what IN_DOUBT says', () => {
     expect(await second({ to: 'ann' })).toBe('seen');
   });
 
-  test('where the command can reach the ledger, it is the command that is told', async () => {
+  test('if the command can reach the ledger, the error names the command', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'semel-doubt-'));
     await using semel = createSemel({
       store: `sqlite:${folder}/l.db`,
@@ -375,7 +375,7 @@ describe('verify', () => {
     expect((await theDoubt(made)).inDoubt).toBe(true);
   });
 
-  test('it is asked about what was sent, not about the wording of whoever asks', async () => {
+  test('it is asked about what was sent, not about the wording of the later call', async () => {
     const { semel, clock } = rig();
     const { send } = mailer();
     const asked: unknown[] = [];
@@ -498,7 +498,7 @@ describe('resolve', () => {
     expect(sent).toHaveLength(2);
   });
 
-  test('abandon: given up, never told as refused, and reopened it is an open question again', async () => {
+  test('abandon: never reported as refused; reopened, it is in doubt again', async () => {
     const { semel, tool, sent, ref } = await inDoubt();
     await semel.doubts.resolve(ref, { abandon: 'customer left' });
     const error = await errorOf(tool({ to: 'ann' }));

@@ -10,7 +10,7 @@ const base = { name: 'post', effect: 'write-non-idempotent', per: 'ever' } as co
 const quiet = { namespace: 'test', onWarning: () => undefined };
 
 describe('a glance', () => {
-  test('is not made behind the back of whoever wraps the claims of a store', async () => {
+  test("does not bypass a wrapper around the store's claims", async () => {
     const inner = memoryStore();
     await createSemel({ ...quiet, namespace: 'a', store: inner }).once('post', 1, () => 'of a');
     const tenant = <T extends { namespace: string }>(request: T): T => ({ ...request, namespace: 'b' });
@@ -37,7 +37,7 @@ describe('a glance', () => {
     expect(await semel.once('post', 1, () => expect.fail('not run'))).toBe('done');
   });
 
-  test('whoever asks again and again does not starve what is asked for', async () => {
+  test('a call that polls does not starve the one it waits for', async () => {
     const semel = quick({ cache: false });
     const tool = semel.tool({
       ...base,

@@ -115,7 +115,7 @@ test('what is in doubt for longer than the window stays in doubt in another turn
   expect(ran).toHaveLength(1);
 });
 
-test('a call that comes too late in another turn is told what was done in time', async () => {
+test('a late call in another turn gets the result of what ran in time', async () => {
   const { semel, tool, ran, clock } = refunds();
   await tool({ charge: 'ch_1' }, at('1'));
   const late = { ...at('2'), notAfter: clock.now() - 1 };
@@ -140,7 +140,7 @@ test('`begin` knows it too', async () => {
   expect(ran).toHaveLength(1);
 });
 
-test('whoever cannot look it up does not run it', async () => {
+test('a call that cannot look it up does not run it', async () => {
   const made = refunds();
   const store = hookedStore(made.store, {
     before: async (method, request) => {
@@ -181,7 +181,7 @@ test('it answers as long as the record of the call, and no longer', async () => 
   expect(ran).toHaveLength(2);
 });
 
-test('the mark is no effect: it is not listed, counted or told of', async () => {
+test('the mark is not an effect: it is not listed, counted or reported', async () => {
   const { semel, tool } = refunds();
   const heard: string[] = [];
   for (const name of ['claimed', 'settled', 'dispatched', 'replayed'] as const)

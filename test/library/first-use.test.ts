@@ -113,7 +113,7 @@ test.each([undefined, null])('%s can be thrown', async (thrown) => {
   expect(result.ok ? '' : result.error.message).toContain(`: ${thrown} was thrown. It may have landed`);
 });
 
-test('a plain bug is told where the line is', async () => {
+test('for a plain bug, the message says what to throw', async () => {
   const tool = quick().tool({
     ...base,
     run: () => {

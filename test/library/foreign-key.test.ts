@@ -50,7 +50,7 @@ function refund(semel: Rig['semel'], { host, url }: Payments, own: Partial<Provi
 }
 
 describe.each(places)('a key that is not ours in %s', (_where, own, send) => {
-  test('is not trusted: five calls refund once, and the program is told why', async () => {
+  test('is not trusted: five calls refund once, and a warning says why', async () => {
     const pay = await payments();
     const { semel, warnings } = rig();
     const tool = refund(semel, pay, own, send);

@@ -454,7 +454,7 @@ describe('periods', () => {
     ).toBe(2);
   });
 
-  test('`ever` is one intent whoever asks', async () => {
+  test('`ever` is one intent for all conversations', async () => {
     const { count, keys } = await keysOf({}, [[{}, { conversation: 'a', turn: '1' }], [{}]]);
     expect(count).toBe(1);
     expect(keys[0]).toMatch(/^post\/-\/[0-9a-hjkmnp-tv-z]{32}$/);
@@ -737,7 +737,7 @@ describe('keys are frozen', () => {
   });
 });
 
-test('a remembered tool that looks like a setter is told that on, off, on runs as on, off', () => {
+test('warns that a tool which looks like a setter runs "on, off, on" as "on, off"', () => {
   const { semel, warnings } = rig();
   const run = () => 1;
   for (const name of ['lamp.set', 'updateIssue', 'asset.move', 'settle']) semel.tool({ ...base, name, run });

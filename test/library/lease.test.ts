@@ -214,7 +214,7 @@ describe('heartbeat', () => {
       expect(requests).toHaveLength(1);
     });
 
-    test('a redirect is followed only by whoever still has the call', async () => {
+    test('a redirect is followed only while the call is still held', async () => {
       const made = rig();
       const [arrived, answer] = [gate(), gate()];
       const { url, requests } = await target((request, response) => {

@@ -88,7 +88,7 @@ test('is written although its earlier contract remembers a refusal', async () =>
   expect(await set.try({ id: 1, to: 'off' })).toMatchObject({ ok: true, value: 'off' });
 });
 
-test('is not told as done by the late success of another write, after one that did not land', async () => {
+test('is not reported as done by the late success of another write, after one that did not land', async () => {
   const made = rig();
   const first = gate<string>();
   const second = gate<string>();

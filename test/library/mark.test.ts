@@ -69,7 +69,7 @@ describe('the mark', () => {
     expect(other.sent).toEqual([]);
   });
 
-  test('is that of the older form of its contract, where that one sent it', async () => {
+  test('is the one of the older contract form if that form sent it', async () => {
     const made = rig();
     const before = poster(made);
     await before.tool.try({ id: 1 });

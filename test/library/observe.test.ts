@@ -18,7 +18,7 @@ test('every call runs; the receipt and the history say what would have been done
   expect(history.map(({ type, detail }) => [type, detail.would])).toEqual([['observed', 'replay']]);
 });
 
-test('nobody is told of a replay, a conflict or a busy call that was none', async () => {
+test('no replay, conflict or busy call is reported if there was none', async () => {
   const made = rig({ mode: 'observe' });
   const told: string[] = [];
   for (const name of ['replayed', 'busy', 'conflict'] as const) made.semel.on(name, () => told.push(name));

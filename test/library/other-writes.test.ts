@@ -162,7 +162,7 @@ test.each(['fails', 'succeeds'])(
   },
 );
 
-test('a write that comes too late is not told as done because an earlier one landed', async () => {
+test('a late write is not reported as done because an earlier one landed', async () => {
   const made = rig();
   void made
     .another()

@@ -152,7 +152,7 @@ test('an ending in doubt that could not be recorded is recorded later', async ()
   expect((await made.semel.doubts.list()).items).toHaveLength(1);
 });
 
-test('storeDown and storeUp are told once each, with how long it was away', async () => {
+test('storeDown and storeUp are emitted once each, with how long the store was down', async () => {
   const made = rig();
   const told: unknown[] = [];
   made.semel.on('storeDown', ({ error }) => told.push(error));
@@ -238,7 +238,7 @@ test('after three calls in a row that failed, calls are refused without asking, 
   expect(await Promise.all([tool({ n: 4 }), tool({ n: 5 })])).toEqual([2, 3]);
 });
 
-test('what concerns an effect that is under way is asked whatever new calls are told', async () => {
+test('requests for a running effect are sent even while new calls fail fast', async () => {
   const made = rig();
   const end = gate<string>();
   const tool = made.semel.tool({ ...base, run: () => end.promise });

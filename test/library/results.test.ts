@@ -198,7 +198,7 @@ describe('what cannot be stored is said when it is returned, not first when a re
     await expect(tool({ id: 1 })).rejects.toMatchObject({ code: 'RESULT_OMITTED' });
   });
 
-  test('a getter that throws: what was done is told as done, never as "call again"', async () => {
+  test('a getter that throws: a finished effect is reported as done, never as "call again"', async () => {
     const { semel } = rig();
     let ran = 0;
     const run = (): unknown => {

@@ -39,7 +39,7 @@ test('what did not land is tried again, with growing pauses and the same key', a
   expect(new Set(keys).size).toBe(1);
 });
 
-test('as often as the contract says, then the last error is told', async () => {
+test('as often as the contract says, then throws the last error', async () => {
   const { clock, tool, times } = failing(Array(9).fill(notLanded));
   expect(await clock.until(tool.try({}))).toMatchObject({ ok: false, error: { code: 'NOT_LANDED' } });
   expect(times).toHaveLength(4);
@@ -182,7 +182,7 @@ describe('without a claim', () => {
     expect(refused.times).toHaveLength(1);
   });
 
-  test('a read that takes too long is told to stop, and its caller is told', async () => {
+  test('a read that takes too long is aborted, and its caller gets a timeout', async () => {
     const made = rig();
     let signal: AbortSignal | undefined;
     const read = made.semel.tool({

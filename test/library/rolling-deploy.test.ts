@@ -142,7 +142,7 @@ describe.each(stores)('on %s', (_name, storeOn) => {
     expect(sent).toEqual([]);
   });
 
-  test('who comes after `notAfter` with the old form is told what the new worker did in time', async () => {
+  test('a call after `notAfter` with the old form gets the result of what the new worker did in time', async () => {
     const { worker, sent, clock } = deployment();
     const notAfter = new Date(clock.now() + 60_000);
     const form = { name: 'new', was: [{ name: 'old' }] };

@@ -56,7 +56,7 @@ describe('inference', () => {
     });
   });
 
-  test('a result is told apart by `ok`', async () => {
+  test('a result is discriminated by `ok`', async () => {
     const refund = semel.tool({ ...base, name: 'refund2', run: refunded });
     const result = await refund.try({ paymentId: 'p', amount: { minor: 1 } });
     if (result.ok) expectTypeOf(result.value).toEqualTypeOf<{ id: string; at: Date }>();

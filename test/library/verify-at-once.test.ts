@@ -304,7 +304,7 @@ describe('it is not asked', () => {
     expect(asked).toEqual([]);
   });
 
-  test('where the contract is wrong: the mistake is told, not hidden', async () => {
+  test('if the contract is wrong, the error says so', async () => {
     const { semel } = rig();
     const tool = semel.tool({
       ...mail,

@@ -133,7 +133,7 @@ describe('what a client sends', () => {
     expect(seen()).toHaveLength(1);
   });
 
-  test('decimals that JavaScript would round are told apart too', async () => {
+  test('decimals that JavaScript would round are distinguished too', async () => {
     const { client, seen } = proxied();
     const one = client();
     const amounts = [

@@ -336,7 +336,7 @@ describe('guard in a server of one’s own', () => {
   test.each([
     ['v1', startV1],
     ['v2 modern', startV2],
-  ] as const)('%s: two users over HTTP, told apart by what their requests show', async (version, start) => {
+  ] as const)('%s: two users over HTTP, distinguished by their requests', async (version, start) => {
     const here = proxyPlace();
     await using semel = createSemel({ store: 'memory:', onWarning: () => undefined });
     const wrap = (name: string, handler: (args: { to: string }, extra: object) => unknown) =>

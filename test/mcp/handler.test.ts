@@ -71,7 +71,7 @@ async function serverWith(
 const done = (text: string) => ({ content: [{ type: 'text' as const, text }] });
 
 describe.each(['v1', 'v2'] as const)('a server of SDK %s', (version) => {
-  test('a guarded handler runs once; its answer and a line come the second time; drift is told', async () => {
+  test('a guarded handler runs once; the second call gets its answer and a line; drift is reported', async () => {
     let ran = 0;
     const ask = await serverWith(
       version,
@@ -167,7 +167,7 @@ test('version 1: an error that sends the user to a page first is passed, and not
   expect(ran).toBe(2);
 });
 
-test('version 2: a handler that asks its caller is passed, not kept; the round that answers runs once', async () => {
+test('version 2: a request for input passes and is not recorded; the round that answers it runs once', async () => {
   let ran = 0;
   const handler = guard(memory(), 'send', 'write-non-idempotent', (_: { to: string }, ctx: object) => {
     const { inputResponses } = (ctx as { mcpReq: { inputResponses?: unknown } }).mcpReq;

@@ -122,7 +122,7 @@ describe('what passes', () => {
     expect(server.effects()).toBe(1);
   });
 
-  test('a server that leaves its streams open has told its tools all the same', async () => {
+  test('a server that leaves its streams open has still listed its tools', async () => {
     const here = proxyPlace();
     let peeked = 0;
     let open = 0;
@@ -202,7 +202,7 @@ describe('what the server answers', () => {
     },
   );
 
-  test('a redirect is not passed on: whoever followed it would pass the proxy by', async () => {
+  test('a redirect is not passed on: a client that followed it would bypass the proxy', async () => {
     const here = proxyPlace();
     const behind = await byHand();
     const server = await listening(async (request, response) => {
@@ -314,7 +314,7 @@ describe('a client that changes its mind', () => {
     expect(server.seen.filter(({ body }) => body.includes('cancelled'))).toHaveLength(1);
   });
 
-  test('a proxy that is told to end waits for what was begun', async () => {
+  test('a proxy waits for running calls before it exits on a signal', async () => {
     const here = proxyPlace();
     const server = await byHand();
     const proxy = await httpProxy(server.url, here.env);
@@ -350,7 +350,7 @@ describe('a client that changes its mind', () => {
 });
 
 describe('who may call', () => {
-  test('this machine only, unless it is told otherwise; no page of elsewhere, under whatever name', async () => {
+  test('listens on this machine only by default, and refuses other origins under any host name', async () => {
     const here = proxyPlace();
     const server = await byHand();
     const proxy = await httpProxy(server.url, here.env, ['--allow-origin', 'https://good.example/']);
@@ -386,7 +386,7 @@ describe('who may call', () => {
     expect((await post(proxy.url.replace('/mcp', '/other'), '{"id":1}')).status).toBe(404);
   });
 
-  test('from elsewhere only with a token, which is long, and which the server does not see', async () => {
+  test('other machines need a long token, which is not passed to the server', async () => {
     const here = proxyPlace();
     const server = await byHand();
     const listen = ['mcp', '--http', server.url, '--listen', '0.0.0.0:0'];

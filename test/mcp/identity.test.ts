@@ -85,7 +85,7 @@ describe('conversation and turn', () => {
     expect(here.effects()).toHaveLength(2);
   });
 
-  test('unknown: equal calls are one for as long as the policy file says, and a person is told once, not per tool', async () => {
+  test("unknown: equal calls are one for the policy's weakWindow, with one warning, not one per tool", async () => {
     const here = proxyPlace();
     const client = here.client(['--policy', here.policy({}, { weakWindow: '7m' })]);
     await client.call('act', { n: 1 });
@@ -105,7 +105,7 @@ describe('conversation and turn', () => {
     await eventually(() => /put looks as if it sets a value.*the model is asked/.test(careful.stderr()));
   });
 
-  test('a tool per conversation is not run where nobody says which: strangers would meet in a guess', async () => {
+  test('a tool per conversation does not run without one: strangers might share a guess', async () => {
     const here = proxyPlace();
     const terms = { effect: 'write-non-idempotent', per: 'conversation' };
     const client = here.client(['--policy', here.policy({ act: terms })]);

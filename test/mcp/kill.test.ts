@@ -108,7 +108,7 @@ describe('SIGKILL', () => {
     expect(here.effects()).toHaveLength(1);
   });
 
-  test('at any moment, many times: at most one effect each, and whoever hears "done" is right', async () => {
+  test('at any moment, many times: at most one effect each, and "done" is always true', async () => {
     const { here, client, next } = victim();
     await died(client);
     const kills = 12;

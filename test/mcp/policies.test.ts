@@ -144,7 +144,7 @@ describe('the schema agrees with what is read', () => {
     expect(message).toContain(words);
   });
 
-  test('a window that is longer than the memory of the provider is told how to be mended', () => {
+  test("a window longer than the provider's is refused, with the fix", () => {
     const file = one({ effect: 'write-non-idempotent', window: '90d', provider: 'stripe' });
     expect(refusalOf(JSON.stringify(file)).correctiveAction).toBe('Shorten `window`.');
   });
@@ -284,7 +284,7 @@ describe('semel mcp --inspect', () => {
     expect(refused.stderr).not.toContain('s3cret');
   });
 
-  test('what a server says without end is not waited for, and the secrets of its URL are not told', async () => {
+  test('an error response that never ends is not waited for, and the secrets of the URL are not shown', async () => {
     const here = place();
     const url = await listening((_request, response) => {
       response.writeHead(401, { 'content-type': 'text/event-stream' }).write(':\n\n');
@@ -295,7 +295,7 @@ describe('semel mcp --inspect', () => {
     expect(refused.stderr).not.toContain('s3cret');
   });
 
-  test('what the file names and the server does not have is told; so does the proxy when the tools are listed', async () => {
+  test('names that the server does not have are reported, by the proxy too when tools are listed', async () => {
     const here = proxyPlace();
     const policy = here.policy({
       atc: { effect: 'irreversible', per: 'ever' },
@@ -318,7 +318,7 @@ describe('semel mcp --inspect', () => {
     expect(client.stderr().split(sentence)).toHaveLength(2);
   });
 
-  test('a field that the schema of the tool does not have is told too', () => {
+  test("a field that is not in the tool's schema is reported too", () => {
     const properties = { to: {}, body: {} };
     const send = { name: 'send', inputSchema: { type: 'object', properties } };
     const policy = { effect: 'write-non-idempotent', content: ['bodi'] } as const;
@@ -330,7 +330,7 @@ describe('semel mcp --inspect', () => {
     expect(findUnknownNames(file, [open])).toEqual([]);
   });
 
-  test('a server that lists fields without end is told of in a sentence', () => {
+  test('a server with endless fields is reported in one sentence', () => {
     const names = Array.from({ length: 100_000 }, (_, nth) => `field${nth}`);
     const fields = Array.from({ length: 5_000 }, (_, nth) => `field${99_999 - nth}`);
     const policy = { effect: 'write-non-idempotent', content: [...fields, 'something'] } as const;
@@ -344,7 +344,7 @@ describe('semel mcp --inspect', () => {
     expect(of(names).join()).toContain('Its fields are field0, field1,');
   });
 
-  test('a server that does not answer, or is none, is told', async () => {
+  test('a server that does not answer, or is not an MCP server, is reported', async () => {
     const here = place();
     expect((await here.semel('mcp', '--inspect', '--', 'false')).stderr).toContain(
       'before it listed its tools',
@@ -392,7 +392,7 @@ describe('semel policy', () => {
     expect(stderr).toContain('send.provider is left out');
   });
 
-  test('a module that is none, or has none, is told', async () => {
+  test('a module that is missing, or exports no tools, is reported', async () => {
     const here = place();
     here.file('empty.mjs', 'export const x = 1;');
     expect((await here.semel('policy', 'export', './empty.mjs')).stderr).toContain('exports no tools');

@@ -122,7 +122,7 @@ describe('a tool without hints', () => {
     expect(here.effects()).toHaveLength(2);
   });
 
-  test('numbers that JavaScript would round are told apart', async () => {
+  test('numbers that JavaScript would round are distinguished', async () => {
     const here = proxyPlace();
     const client = here.client();
     for (const [id, n] of [
@@ -216,7 +216,7 @@ describe('everything else', () => {
     expect((await other.ended).code).toBe(42);
   });
 
-  test('a server that cannot be started is told as a shell does', async () => {
+  test('a server that cannot be started is reported as a shell would', async () => {
     const here = proxyPlace();
     expect(await here.semel('mcp', '--', './nothing')).toMatchObject({ code: 127 });
     here.file('plain', '');
@@ -234,7 +234,7 @@ describe('everything else', () => {
 });
 
 describe('what is not passed on', () => {
-  test('a batch with a call in it: every request in it is told', async () => {
+  test('a batch that contains a call: every request in it gets an error', async () => {
     const here = proxyPlace();
     const client = here.client();
     client.write(`[${lineOf(1, 'act', {}).trim()},{"jsonrpc":"2.0","id":2,"method":"ping"}]\n`);

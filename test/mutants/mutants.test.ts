@@ -24,7 +24,7 @@ describe('a mutant', () => {
     },
   );
 
-  test('whose text has drifted is told by its name and its file', () => {
+  test('names the mutant and its file if the quoted text has changed', () => {
     const [first] = planted() as [Mutant];
     expect(() => mutate(first, () => '')).toThrow(`${first.name}: its text is 0 times in`);
     expect(() => mutate(first, (file) => read(file) + read(file))).toThrow(

@@ -44,7 +44,7 @@ const places = [
 ] as const;
 
 describe.each(places)('%s', (_, row, keyOf) => {
-  test('the key arrives there; where nobody says how long it is kept, a lost answer is not sent again', async () => {
+  test('the key arrives there; without a documented window, a lost answer is not sent again', async () => {
     const made = rig();
     const at = await api({ keyOf, done });
     const tool = payTool(made, at, row);
@@ -61,7 +61,7 @@ describe.each(places)('%s', (_, row, keyOf) => {
     expect(at.requests[0]!.key).toMatch(/^[0-9a-f-]{25,36}$/);
   });
 
-  test('who has read it elsewhere may vouch for it: then it is sent again, and lands once', async () => {
+  test('with `verified: true` it is sent again, and lands once', async () => {
     const made = rig();
     const at = await api({ keyOf, done });
     const vouched = { ...row, verified: true, window: '48h' } as const;

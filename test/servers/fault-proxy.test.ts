@@ -73,7 +73,7 @@ describe('before Postgres', () => {
     expect(hits).toBe(runs);
   });
 
-  test('who is refused is told so', async () => {
+  test('a refused connection gets an error', async () => {
     proxy.refuse(true);
     await expect(connected(proxy.url)).rejects.toThrow();
     proxy.calm();

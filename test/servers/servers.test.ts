@@ -66,7 +66,7 @@ describe('Postgres', () => {
     expect(await query(server.url, 'show server_version_num')).toHaveLength(1);
   });
 
-  test('its clock moves when it is told to', async (context) => {
+  test('its clock can be moved', async (context) => {
     if (fakeTimeLibrary === undefined) return context.skip('no libfaketime');
     await using server = await startPostgres({ movableClock: true });
     server.moveClock(30 * 3_600_000);
@@ -114,7 +114,7 @@ describe('Redis', () => {
     }
   });
 
-  test('its clock moves when it is told to', async (context) => {
+  test('its clock can be moved', async (context) => {
     if (fakeTimeLibrary === undefined) return context.skip('no libfaketime');
     await using server = await startRedis({ movableClock: true });
     if (server === undefined) return context.skip('no Redis');
@@ -123,7 +123,7 @@ describe('Redis', () => {
     expect(Math.round((Number(seconds) * 1000 - Date.now()) / 3_600_000)).toBe(2);
   });
 
-  test('a cluster sends away whoever asks the wrong node', async (context) => {
+  test('a cluster redirects a request to the wrong node', async (context) => {
     await using cluster = await startRedisCluster();
     if (cluster === undefined) return context.skip('no Redis');
     const answers = cluster.urls.map((url) =>

@@ -35,7 +35,7 @@ test('two runs without the ledger are two writes, also for a provider that honou
   expect(new Set(keys).size).toBe(2);
 });
 
-test('a run that returns a generator is not done either while the store is away', async () => {
+test('a run that returns a generator fails even while the store is down', async () => {
   const nobody: Store = { ...memoryStore(), claim: () => Promise.reject(away()) };
   const semel = createSemel({ ...options, store: nobody, clock: hasty() });
   let ran = 0;
@@ -151,7 +151,7 @@ test('a verdict on what had sent nothing does not speak for what it sent afterwa
   });
 });
 
-test('"not landed" that arrives late is judged by when it was said', async () => {
+test('a delayed "not landed" is judged by when it was sent', async () => {
   const time = movableTime();
   const store = memoryStore({ time: () => time.time() });
   // The decision is on its way until nothing else is: what landed in between was not seen.

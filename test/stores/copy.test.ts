@@ -76,7 +76,7 @@ const ways = possible([
 ]);
 
 describe.each(ways)('%s to %s', (from, to) => {
-  test('every record arrives with its token, fence and history, and whoever holds one settles there', async () => {
+  test('every record arrives with its token, fence and history, and a running attempt can settle there', async () => {
     const [source, target] = [await at(newUrl(from)), await at(newUrl(to))];
     const { running } = await fill(source);
     const before = await source.read('shop', 'pay/=unknown');

@@ -52,7 +52,7 @@ test('texts of any kind, and none', async () => {
   );
 });
 
-test('numbers as large as they are told apart, and none', async () => {
+test('numbers up to the limits of their type, bytes and nulls arrive unchanged', async () => {
   const list = [0, null, -1, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, null];
   expect(await readAs('bigint', list)).toEqual(list);
   const small = [0, null, -1, 2 ** 31 - 1, -(2 ** 31)];

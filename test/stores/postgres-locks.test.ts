@@ -106,7 +106,7 @@ test('a claim that waited for a record to be settled by another does not take it
   await Promise.all([store.close(), other.close()]);
 });
 
-test('whoever waited for a record to be removed gives no fence that was removed with it', async () => {
+test('a claim that waited for a record to be removed does not reuse its fence', async () => {
   const [store, other] = await Promise.all([open(), open()]);
   for (let n = 1; n <= 12; n += 1) {
     const key = `mail.send/=removed ${n}`;
@@ -125,7 +125,7 @@ test('whoever waited for a record to be removed gives no fence that was removed 
   await Promise.all([store.close(), other.close()]);
 });
 
-test('a row that stays locked is told to be in flight, not to be a store that is down', async () => {
+test('a row that stays locked is IN_FLIGHT, not STORE_UNAVAILABLE', async () => {
   const store = await open();
   const held = await take(store, { key: 'mail.send/=stuck' });
   await sql('BEGIN');
@@ -136,7 +136,7 @@ test('a row that stays locked is told to be in flight, not to be a store that is
   await store.close();
 });
 
-test('a trigger that swallows writes is not told as a lock', async () => {
+test('a trigger that swallows writes is not reported as a lock', async () => {
   const store = await open();
   const held = await take(store, { key: 'mail.send/=before the trigger' });
   await sql(`CREATE FUNCTION semel.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`);

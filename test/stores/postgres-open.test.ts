@@ -179,7 +179,7 @@ describe('refusals', () => {
     expect((await refusal({ url })).message).toMatch(/read-only/);
   });
 
-  test('a user without rights is told which', async () => {
+  test('a user without privileges is refused, with what to grant', async () => {
     const schema = newSchema();
     await (await opened({ client: pool as never, schema })).close();
     await pool.query('CREATE ROLE guest LOGIN');
@@ -195,7 +195,7 @@ async function opened(options: PostgresStoreOptions) {
 }
 
 test.each(['repeatable read', 'serializable'])(
-  'a connection at isolation level %s is refused: whoever waited would not see what it waited for',
+  'a connection at isolation level %s is refused: it would not see the row it waited for',
   async (level) => {
     const options = `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`;
     const client = new pg.Pool({ connectionString: server.url, options, max: 1 });
@@ -309,7 +309,7 @@ describe('the schema', () => {
     expect(error.message).toMatch(/has schema 1, but this program needs 2/);
   });
 
-  test('that was moved away refuses whoever is at work and whoever comes', async () => {
+  test('that was moved away refuses running and new processes', async () => {
     const schema = newSchema();
     const store = await opened({ client: pool as never, schema });
     const holder = await take(store);

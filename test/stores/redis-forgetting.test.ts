@@ -47,7 +47,7 @@ async function expectClosed(store: RedisStore): Promise<void> {
   expect(error.message).toContain('semel store accept-loss');
 }
 
-test('emptied by FLUSHALL: whoever knew it refuses, and so does who comes new afterwards', async (context) => {
+test('emptied by FLUSHALL: refused by processes that knew it, and by new ones', async (context) => {
   await using world = await scene();
   if (world === undefined) return context.skip('there is no Redis');
   const store = world.store();

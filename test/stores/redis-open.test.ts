@@ -133,7 +133,7 @@ describe('clients', () => {
     own.disconnect();
   });
 
-  test('a client that gives numbers as texts is refused, and not told that records are damaged', async () => {
+  test('a client that returns numbers as strings is refused, not reported as damage', async () => {
     const own = new Redis(server.url, { stringNumbers: true });
     const error = await refusal({ client: own });
     expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
@@ -168,7 +168,7 @@ describe('clients', () => {
     },
   );
 
-  test('a client that was never connected is told from a server that is away', async () => {
+  test('a client that was never connected is distinguished from a server that is down', async () => {
     const error = await refusal({ client: createClient({ url: server.url }) });
     expect(error.code).toBe('STORE_UNAVAILABLE');
     expect(error.message).toContain('client.connect()');
@@ -211,7 +211,7 @@ describe('durability is checked', () => {
     });
   }
 
-  test('whoever accepts the loss is told what can be lost', async () => {
+  test('accepting the loss says what can be lost', async () => {
     const store = redisStore({
       client: told('appendfsync', 'everysec'),
       prefix: newPrefix(),

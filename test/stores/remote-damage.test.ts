@@ -176,7 +176,7 @@ describe('in Postgres', () => {
     },
   );
 
-  test('its history is told without what cannot be read', async () => {
+  test('its history is shown without unreadable events', async () => {
     const { store, sql } = await ledger();
     const about = { namespace: theNamespace, key: keyOf(3), generation: 1, fence: 1 };
     await store.append([{ ...about, type: 'noted', detail: { note: 'one' } }]);
@@ -317,7 +317,7 @@ describe('in Redis', () => {
     },
   );
 
-  test('its history is told without what cannot be read', async () => {
+  test('its history is shown without unreadable events', async () => {
     if (server === undefined) return;
     const { store, events } = await ledger();
     await client.rpush(events(3), 'noted\n5\n1\n1\n{', '', 'noted\n5\n1\n1\n{"note":"two"}');

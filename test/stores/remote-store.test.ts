@@ -1,4 +1,4 @@
-// Where rules decide here and rows are swapped there: what the simulation of test/sim/far found, each by itself.
+// Bugs in remote stores that the simulation of test/sim/far found, one test each.
 import { expect, test } from 'vitest';
 import { type Clock, systemRandom } from '../../src/core/clock.ts';
 import type { Held, SettleRequest } from '../../src/store/index.ts';
@@ -43,13 +43,13 @@ function success({ namespace, key, token, fence, generation }: Held): SettleRequ
   return { ...about, outcome: 'succeeded', result: null, error: null, keyed: false, found: false };
 }
 
-test('a success told by a process that has never seen the record settles it', async () => {
+test('a success reported by a process that has never seen the record settles it', async () => {
   const { open } = setting();
   const held = await take(open());
   expect(await open().settle(success(held))).toMatchObject({ settled: true, fenced: false });
 });
 
-test('a success whose answer was lost is told again and settles', async () => {
+test('a success whose reply was lost is sent again and settles', async () => {
   const { backend, open } = setting();
   let isDown = false;
   const store = open({
@@ -122,7 +122,7 @@ test("where the store's clock was set back a little, its records are waited for 
   expect(exchanges).toBeLessThan(20);
 });
 
-test('a locked record that may have an earlier form is told to be in flight', async () => {
+test('a locked record that may have an earlier form is IN_FLIGHT', async () => {
   const { backend, open } = setting();
   const store = open();
   const first = await take(store);

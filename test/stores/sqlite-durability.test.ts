@@ -114,7 +114,7 @@ describe('group commit', () => {
     for (const { record } of answers) expect(record?.fence).toBe(winner?.fence);
   });
 
-  test('nobody is told before the commit, and then it is in the file', async () => {
+  test('no call is answered before the commit, and then it is in the file', async () => {
     const path = newPath();
     let told = 0;
     let toldAtCommit: number | undefined;
@@ -132,7 +132,7 @@ describe('group commit', () => {
     expect(toldAtCommit).toBe(0);
   });
 
-  test('losers of an uncommitted winner are told nothing if its commit fails', async () => {
+  test('losers to an uncommitted winner get no answer if its commit fails', async () => {
     let failing = false;
     const { machine } = observed((sql) => {
       if (failing && sql === 'COMMIT') throw sqliteError(1034, 'disk I/O error');
@@ -194,7 +194,7 @@ describe('what one connection remembers', () => {
     expect(await attempt.renew()).toMatchObject({ held: false });
   });
 
-  test('that a key was free is not believed either', async () => {
+  test('does not trust that a key was free', async () => {
     const path = newPath();
     const [here, there] = [opened({ path }), opened({ path })];
     await here.open();
@@ -283,7 +283,7 @@ describe('a locked ledger', () => {
     await take(store);
   });
 
-  test('whoever waits longest keeps its place in the order of urgency', async () => {
+  test('the request that waits longest keeps its place in the order of urgency', async () => {
     const path = newPath();
     const store = opened({ path });
     const holder = await take(store);

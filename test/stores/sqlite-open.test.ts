@@ -646,7 +646,7 @@ describe('a file that is taken away under a running process', () => {
     await store.close();
   });
 
-  test.each(['', '-wal'])('closing leaves the log of whoever came after alone: ledger.db%s', async (side) => {
+  test.each(['', '-wal'])('closing does not touch the log of a later process: ledger.db%s', async (side) => {
     const path = newPath();
     const store = sqliteStore({ path });
     await (await take(store)).succeed();

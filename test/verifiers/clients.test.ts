@@ -48,7 +48,7 @@ describe('the client of Stripe', () => {
     await semel.close();
   });
 
-  test('a noted id that is not there, a wrong key and a rate limit decide nothing, and are told', async () => {
+  test('a noted id that is not there, a wrong key and a rate limit decide nothing, and are reported', async () => {
     const at = await startStandIn(shape, Date.now);
     const ask = (key: string, remoteRef?: string) =>
       verifyStripeRefund({ client: stripeAt(at.url, key) })(undefined, {

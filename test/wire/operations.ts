@@ -1,5 +1,5 @@
-// Every question that is asked of a store over a wire, as data: what must be there first, and how it is asked. Asked
-// again, each says the same as the first time.
+// Every operation of a store over a wire, as data: its preparation and its request. Each gives the same answer when it is
+// repeated.
 
 import type { Store } from '../../src/store/index.ts';
 import { type Attempt, claimRequest, newToken, take } from '../../src/testing/store-contract/attempt.ts';
@@ -7,9 +7,9 @@ import { seenIn } from '../../src/testing/store-contract/scene.ts';
 
 export interface Operation {
   readonly name: string;
-  /** Asked once only: an answer that was lost stays lost. */
+  /** Not repeatable: if its answer is lost, it stays lost. */
   readonly once?: true;
-  /** What is asked, with its token, after everything that comes before it was done. */
+  /** Does what must come first, and returns the request, which keeps its token. */
   prepare(store: Store, key: string): Promise<() => Promise<unknown>>;
 }
 

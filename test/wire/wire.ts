@@ -63,17 +63,17 @@ export async function faultEveryFrame(options: WireOptions): Promise<WireReport>
   let refused = 0;
 
   const run = async (begin: () => void): Promise<Outcome> => {
-    // What the last fault left of the connections shows now, and is no part of what is asked next.
+    // A connection that the last fault broke fails here, and not in the operation.
     await answered(() => options.store.read(wireNamespace, 'anything'));
     count += 1;
     const key = `${operation.name.replaceAll(' ', '-')}/=${count}`;
     return outcomeOf(options, key, begin);
   };
 
-  // What belongs to the first question on a new connection belongs to no operation.
+  // Connects first, so that the handshake is not counted as part of the operation.
   await answered(() => options.store.open());
   let clean = await run(() => proxy.mark());
-  // A machine that stood still for so long that it looked like a fault.
+  // A machine that stalled can look like a fault: repeat.
   while (clean.refused > 0) clean = await run(() => proxy.mark());
   const frames = proxy.frames().map(({ direction, index }) => ({ direction, index }));
 
