@@ -8,7 +8,7 @@ import { createGuard } from './guard.ts';
 import { type Guess, guessIdentity } from './guess.ts';
 import { errorForModel } from './model-text.ts';
 
-test('what goes wrong before anything is run is told once, and not asked for ever', async () => {
+test('an error before anything runs is reported once, and not retried for ever', async () => {
   await using semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
   const guard = createGuard(semel, 'mail', 'write-non-idempotent', { isControlFlow: () => false });
   const identity = () => {
@@ -128,7 +128,7 @@ async function second(one: () => Guess, other: () => Guess, callers: readonly st
 const held = { answer: { ok: false, error: { code: 'NO_IDENTITY', retriable: false } }, sent: 1 };
 const replayed = { answer: { ok: true, value: 'for 1' }, sent: 1 };
 
-test('the same words at the start of two runs: the second is held back, and not told what the first was answered', async () => {
+test("the same words at the start of two runs: the second is held back, and does not see the first one's answer", async () => {
   expect(await second(guessAt([opening], ids[0]), guessAt([opening], ids[1]))).toMatchObject(held);
   expect(await second(guessAt([opening]), guessAt([opening]))).toMatchObject(held);
 });
@@ -151,7 +151,7 @@ test('where the program names the callers, the same words of two are two, and th
   expect(await second(one, other, ['ann', 'ann'])).toMatchObject(replayed);
 });
 
-test('a mistake of the program is told to the program too, once, and the model is not sent to mend its args', async () => {
+test('a program error is also reported to the program, once, and the model is not asked to fix its args', async () => {
   const { semel, warnings } = shopOf();
   await using _ = semel;
   const guard = createGuard(semel, 'mail', 'write-non-idempotent');
@@ -168,7 +168,7 @@ test('a mistake of the program is told to the program too, once, and the model i
   ]);
 });
 
-test('the ref that a model is told decides the doubt as it is, also where the process died', () => {
+test('the ref that a model gets decides the doubt, even after the process has died', () => {
   const seen = new SemelError('IN_DOUBT', 'It may have landed.', { evidence: { record: 'abcd@1.xyz' } });
   const receipt = { id: 'abcd', fence: 1 } as Receipt;
   expect(errorForModel(seen, receipt)).toMatchObject({
@@ -177,7 +177,7 @@ test('the ref that a model is told decides the doubt as it is, also where the pr
   });
 });
 
-test('an error that is its own cause is told like any other', async () => {
+test('an error that is its own cause is reported like any other', async () => {
   await using semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
   const guard = createGuard(semel, 'mail', { effect: 'write-non-idempotent', per: 'ever' });
   const endless = new Error('the mail server said nothing');

@@ -52,7 +52,7 @@ test('guard() refuses a first argument that is not a Semel instance', () => {
     );
 });
 
-test('a list of tools, and one policy for several, are told from a misspelt name', () => {
+test('a list of tools, and one policy for several, are distinguished from a misspelt name', () => {
   const refund = {};
   expect(() => createPolicyLookup([refund], { refund: 'read' })).toThrow(
     /^The tools are a list.*\{ refund \}/,

@@ -91,7 +91,7 @@ test('parallel batches share the work, and few items are not split', async () =>
   expect(batches.slice(2).map((batch) => batch.length)).toEqual([10]);
 });
 
-test('whoever was answered joins the next batch with its next step', async () => {
+test('a caller that was answered joins the next batch with its next request', async () => {
   const { queue, batches, commits } = bench();
   const callers = ['a', 'b', 'c'].map(async (name) => {
     await queue.add('claiming', `claim ${name}`);
@@ -181,7 +181,7 @@ test('several guilty pieces each stand alone', async () => {
   ]);
 });
 
-test('a failure that concerns all is told to all, without trying each', async () => {
+test('a failure that concerns all fails all, without trying each', async () => {
   let asked = 0;
   const { queue } = bench({
     flush: async (take) => {
@@ -195,7 +195,7 @@ test('a failure that concerns all is told to all, without trying each', async ()
   for (const answer of answers) expect(answer).toMatchObject({ reason: new Error('unavailable') });
 });
 
-test('where the store never gets ready, everybody who waits is told', async () => {
+test('if the store never gets ready, every waiting request fails', async () => {
   const { queue } = bench({
     flush: async () => {
       await settled();

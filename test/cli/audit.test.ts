@@ -37,7 +37,7 @@ test('repeats are found by the fields that were named, the most suspicious first
   expect(stdout).toContain("mail.send: identity: ['lead']");
 });
 
-test('what is not said is guessed, and told; args in a text are looked into; nothing is sent raw', async () => {
+test('missing options are guessed and reported; args inside a string are parsed; nothing is printed raw', async () => {
   const { code, stdout } = await semel(['audit', log]);
   expect(code).toBe(1);
   expect(stdout).toContain('2 of 6 calls look like repeats; 1 within 30s of a restart.');
@@ -152,7 +152,7 @@ test.each([
   [['audit'], '', 'it takes one file'],
   [['audit', 'nowhere.jsonl'], '', 'there is no file nowhere.jsonl'],
   [['audit', '-'], 'hello\nworld\n', 'no line is a JSON object or a CSV row'],
-  [['audit', '-'], '{"tool":"mail","args":{}}\n', 'no field is a time'],
+  [['audit', '-'], '{"tool":"mail","args":{}}\n', 'no field holds a time'],
   [['audit', '-'], '{"ts":1781859600,"msg":"hello"}\n', 'cannot guess which fields identify a call'],
   [
     ['audit', '-', '--same', 'tool,args.laed'],
@@ -193,12 +193,12 @@ test('a start-up whose lines say no time is given up, however long they are', as
   const small = at.with({ env: { NODE_OPTIONS: '--max-old-space-size=150' } });
   const log = file('untimed.jsonl', `{"tool":"pay","prompt":"${'x'.repeat(500_000)}"}\n`.repeat(400));
   const { code, stderr } = await small.semel('audit', log);
-  expect([code, stderr]).toEqual([64, expect.stringContaining('no field is a time')]);
+  expect([code, stderr]).toEqual([64, expect.stringContaining('no field holds a time')]);
 });
 
 test('hundreds of thousands of lines that cannot be read end as one does', async () => {
   const { code, stderr } = await semel(['audit', file('short.csv', `a,b\n${'x\n'.repeat(300_000)}`)]);
-  expect([code, stderr]).toEqual([64, expect.stringMatching(/no field is a time|no line is/)]);
+  expect([code, stderr]).toEqual([64, expect.stringMatching(/no field holds a time|no line is/)]);
 });
 
 test.each([

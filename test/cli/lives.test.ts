@@ -92,7 +92,7 @@ describe('a low limit of open files', () => {
     const at = place();
     const said = limited(at, 50, 'run', 'job', '-q', '--', 'echo', 'ran');
     expect(said).toMatchObject({ status: 69, stdout: '' });
-    expect(said.stderr).toContain('more open files than the 50');
+    expect(said.stderr).toContain('The limit of 50 open files is too low');
     expect(said.stderr).toContain('ulimit -n');
   });
 
@@ -101,6 +101,6 @@ describe('a low limit of open files', () => {
     expect(freeDescriptors(1_024)).toBe(384);
     expect(freeDescriptors(512)).toBe(384);
     expect(freeDescriptors(256)).toBe(240);
-    expect(() => freeDescriptors(30)).toThrow('A guard needs more open files');
+    expect(() => freeDescriptors(30)).toThrow('The limit of 30 open files is too low');
   });
 });

@@ -335,7 +335,9 @@ test('what is no record, or of another namespace, is refused with its reason', a
   await from.semel.once('post', 1, () => 'done');
   const [record] = (await exported(from.semel)) as [PortableRecord];
   const refused = (over: object) => from.semel.records.import({ ...record, ...over } as PortableRecord);
-  await expect(to.semel.records.import(record)).rejects.toThrow('is of test, not of elsewhere');
+  await expect(to.semel.records.import(record)).rejects.toThrow(
+    'belongs to the namespace test, not elsewhere',
+  );
   await expect(refused({ semel: 2 })).rejects.toThrow('it has form 2, not 1');
   await expect(refused({ key: undefined })).rejects.toThrow('it has no `key`');
   await expect(refused({ key: 'other/-/x' })).rejects.toThrow('its key is not of its contract');

@@ -165,7 +165,7 @@ describe('a ledger is refused that lacks what it was told:', () => {
     const alone = newPathInMemory();
     copy(path, alone);
     await store.close();
-    expect(String(await openingOf(alone))).toMatch(/came here without/);
+    expect(String(await openingOf(alone))).toMatch(/is here without/);
   });
 
   test('only its own file was copied, without log and id', async () => {
@@ -173,7 +173,7 @@ describe('a ledger is refused that lacks what it was told:', () => {
     const alone = newPathInMemory();
     copyFileSync(path, alone);
     expect(String(await openingOf(alone))).toMatch(
-      /came here without .*ledger\.db\.id, so it may be incomplete/,
+      /is here without .*ledger\.db\.id, so it may be incomplete/,
     );
   });
 });

@@ -4,7 +4,7 @@ import type { ErrorValue } from '../../core/errors.ts';
 import type { Policy } from '../../guard/index.ts';
 import type { ToolFunction } from '../../semel/index.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: a tool of any input, output and context; what is unknown would not fit.
+// biome-ignore lint/suspicious/noExplicitAny: a tool of any input, output and context; `unknown` would not be assignable.
 export type AnyFunction = (...args: any[]) => unknown;
 
 /** A tool of the AI SDK, or one that `semel.tool` made. */

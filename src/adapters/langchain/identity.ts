@@ -74,7 +74,7 @@ function isNested(place: unknown): boolean {
 
 const passing: ReadonlySet<unknown> = new Set(['GraphInterrupt', 'NodeInterrupt', 'ParentCommand']);
 
-/** Control flow of LangGraph: an interrupt, a command to the graph outside. */
+/** Control flow of LangGraph: an interrupt, or a command to the parent graph. */
 export function isControlFlow(error: unknown): boolean {
   const { is_bubble_up, name } = (error ?? {}) as { is_bubble_up?: unknown; name?: unknown };
   return is_bubble_up === true || passing.has(name);

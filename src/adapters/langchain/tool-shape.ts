@@ -42,6 +42,6 @@ export function checkTool(tool: unknown): LangChainTool {
   const who = typeof name === 'string' ? name : 'This';
   throw new SemelError('CONTRACT_INVALID', `${who} is not a LangChain tool that runs here.`, {
     path: 'tool',
-    next: 'Pass one tool, as `tool(fn, { name, schema })` made it; guardMiddleware takes several. A tool that the provider runs needs no guard.',
+    next: 'Pass one tool that `tool(fn, { name, schema })` created. For several, use guardMiddleware. Tools that the provider runs need no guard.',
   });
 }

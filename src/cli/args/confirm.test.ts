@@ -31,7 +31,7 @@ describe('a person is asked', () => {
   });
 });
 
-test('whoever has said yes is not asked', async () => {
+test('with --yes it does not ask', async () => {
   expect(await confirm('Forget?', { ...terminal(false), yes: true })).toBe(true);
 });
 

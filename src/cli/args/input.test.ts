@@ -46,9 +46,9 @@ test('a line without end is not kept in memory, and keeps its number', async () 
 });
 
 test('what is no text is refused', async () => {
-  await expect(read([Buffer.from([0x1f, 0x8b, 8])])).rejects.toThrow('it is compressed');
-  await expect(read([Buffer.from('a\0b')])).rejects.toThrow('it is not UTF-8 text');
-  await expect(read(['key ', Buffer.from([0xe9])])).rejects.toThrow('it is not UTF-8 text');
+  await expect(read([Buffer.from([0x1f, 0x8b, 8])])).rejects.toThrow('the input is compressed');
+  await expect(read([Buffer.from('a\0b')])).rejects.toThrow('the input is not UTF-8 text');
+  await expect(read(['key ', Buffer.from([0xe9])])).rejects.toThrow('the input is not UTF-8 text');
   expect(await read(['log ', Buffer.from([0xe9])], 100, 'lenient')).toEqual([[1, 'log \uFFFD']]);
 });
 

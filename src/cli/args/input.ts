@@ -156,12 +156,12 @@ function checkText(command: string, start: Uint8Array): void {
   if (start[0] === 0x1f && start[1] === 0x8b)
     throw usageError(
       command,
-      'it is compressed',
+      'the input is compressed',
       'Unpack it first: gunzip -c <file> | semel …, with - as the file.',
     );
   if (start.subarray(0, 1_024).includes(0)) throw notText(command);
 }
 
 function notText(command: string): SemelError {
-  return usageError(command, 'it is not UTF-8 text', 'Convert it: iconv -f <its encoding> -t utf-8.');
+  return usageError(command, 'the input is not UTF-8 text', 'Convert it: iconv -f <its encoding> -t utf-8.');
 }

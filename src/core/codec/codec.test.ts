@@ -154,7 +154,7 @@ describe('what JSON would change', () => {
     assert.deepStrictEqual(value, before);
   });
 
-  test('a Buffer comes back as a Buffer, a part of a buffer without its rest', () => {
+  test('a Buffer comes back as a Buffer, and a slice without the rest of its memory', () => {
     expect(Buffer.isBuffer(replay(Buffer.from('x')))).toBe(true);
     const part = replay(new Uint8Array([1, 2, 3, 4]).subarray(1, 2)) as Uint8Array;
     expect(part.buffer.byteLength).toBe(1);

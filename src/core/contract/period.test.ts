@@ -59,7 +59,7 @@ describe('a period', () => {
     },
   );
 
-  test('is told from the other things an intent can be bounded by', () => {
+  test('is distinguished from the other bounds of an intent', () => {
     expect(isCalendarPeriod(day('Asia/Tokyo'))).toBe(true);
     expect(isCalendarPeriod({ unit: 'week', zone: 'UTC' })).toBe(true);
     for (const other of [

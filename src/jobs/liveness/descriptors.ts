@@ -24,9 +24,13 @@ export function freeDescriptors(limit = openFiles()): number {
     if (hasEnoughBelow(at)) return at;
     break;
   }
-  throw new SemelError('STORE_UNAVAILABLE', `A guard needs more open files than the ${limit} it may have.`, {
-    next: 'Nothing was run. Raise the limit: ulimit -n 256.',
-  });
+  throw new SemelError(
+    'STORE_UNAVAILABLE',
+    `The limit of ${limit} open files is too low for a guarded command.`,
+    {
+      next: 'Nothing was run. Raise the limit: ulimit -n 256.',
+    },
+  );
 }
 
 function hasEnoughBelow(at: number): boolean {

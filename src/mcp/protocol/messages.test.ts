@@ -6,7 +6,7 @@ function argsOf(args: string): unknown {
   return (readMessage(Buffer.from(text)) as { message: ToolCall }).message.params.arguments;
 }
 
-test('a number that would be rounded is told from every text', () => {
+test('a number that would be rounded is distinguished from every string', () => {
   const digits = '12345678901234567890';
   const written = [digits, `"${digits}"`, `"«${digits}»"`, `"««${digits}»»"`, '1e400', '"«1e400»"', '"«1»"'];
   const told = written.map((each) => JSON.stringify(argsOf(`{"id":${each}}`)));

@@ -233,7 +233,7 @@ function checkRecord(record: PortableRecord, namespace: string): void {
   if (record.namespace === namespace) return;
   throw new SemelError(
     'INVALID_ARGS',
-    `The record ${record.key} is of ${record.namespace}, not of ${namespace}: the namespace is part of its key.`,
-    { path: 'record', next: `Use a semel of that namespace (\`namespace\`, \`--namespace\`).` },
+    `The record ${record.key} belongs to the namespace ${record.namespace}, not ${namespace}: the namespace is part of its key.`,
+    { path: 'record', next: `Use that namespace (\`namespace\`, \`--namespace\`).` },
   );
 }

@@ -117,7 +117,7 @@ export function planner({
       return;
     }
     const before = form === 0 ? own : others[form - 1];
-    // Events without a record are not compared with anything: that the record is gone must be known, not guessed.
+    // Nothing in the write would notice a wrong guess here, so the record must have been read and found missing.
     if (row === null && before === undefined && !isSeen) return;
     question.answer = answer;
     question.form = form;

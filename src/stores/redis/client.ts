@@ -54,8 +54,8 @@ export interface Connection {
 
 export function adaptClient(client: RedisClient): Connection {
   if (returnsNumbersAsText(client))
-    throw new SemelError('STORE_UNSAFE', 'The Redis client gives numbers as texts (`stringNumbers`).', {
-      next: 'Nothing was run. Pass a client of its own without `stringNumbers`.',
+    throw new SemelError('STORE_UNSAFE', 'The Redis client returns numbers as strings (`stringNumbers`).', {
+      next: 'Nothing was run. Pass a separate client without `stringNumbers`.',
     });
   return { ...adapt(client), async end() {} };
 }

@@ -150,7 +150,7 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
       },
       close: connector.end,
       judge: (error) =>
-        // Not for the whole batch: running attempts can still settle, without the new claims.
+        // Unsafe settings only refuse new claims: running attempts in the same batch can still settle.
         error === settings.refusal() ? { error, concernsAll: false } : judge(error, where),
     },
     raw: redisRaw({

@@ -1,11 +1,11 @@
-// Which fields of the args make two calls two intents, or fail to.
+// Compares the args of two calls: which fields differ, and which differences make another key.
 
 import type { Contract } from '../../core/contract/contract.ts';
 import { deriveIdentity } from '../../core/key/identity.ts';
 import { isSame } from './same.ts';
 
 export interface Difference {
-  /** Dotted, as in a contract's lists; empty for args that are no object. */
+  /** Dotted, as in a contract's lists; empty for args that are not an object. */
   readonly path: string;
   readonly before: unknown;
   readonly after: unknown;

@@ -17,7 +17,7 @@ export interface StoreHarness {
    * disagrees with the monotonic one.
    */
   unsteady?(on: boolean, offMs: number): void | Promise<void>;
-  /** The machine starts anew: every process is gone, and the monotonic clock begins somewhere else. */
+  /** Reboots the machine: every process is gone, and the monotonic clock restarts from another value. */
   reboot?(): void | Promise<void>;
 }
 

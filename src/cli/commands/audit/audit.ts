@@ -14,7 +14,7 @@ import { reportOf, sentence, suggestionsOf } from './report.ts';
 export default command({
   name: 'audit',
   takes: '<file.jsonl|file.csv|-> [--same tool,args.lead] [--within 5m] [options]',
-  about: `Finds calls that were made more than once: the same fields within a time, the same call under different keys, one key for
+  about: `Finds calls that were made more than once: the same fields within a short time, the same call under different keys, one key for
 different calls, repeats right after a restart. Fields are dotted paths, also into JSON inside a string. Fields you do not
 name are guessed from the first lines, and reported. Exits with 1 if anything was found. Needs no ledger.`,
   flags: {
@@ -86,7 +86,7 @@ function nothing({ missing, fields, asked = [] }: Missing): SemelError {
     case 'calls':
       return usageError('audit', `no line has all of ${asked.join(', ')}`, seen);
     case 'time':
-      return usageError('audit', 'no field is a time', `Name it with --time. ${seen}`);
+      return usageError('audit', 'no field holds a time', `Name it with --time. ${seen}`);
     case 'same':
       return usageError(
         'audit',

@@ -55,7 +55,7 @@ test('the same call under two keys, and two calls under one', () => {
   expect(reuses).toMatchObject([{ key: 'k1', count: 2, calls: [{ shown: 'a' }, { shown: 'b' }] }]);
 });
 
-test('a repeat right after a restart is told from one long after, and from one that has nothing to do with it', () => {
+test('a repeat right after a restart is distinguished from a late one and from an unrelated one', () => {
   const finder = createFinder(options);
   finder.call(call('a', 0));
   finder.call(call('b', 0));
@@ -81,7 +81,7 @@ test('a gap that is unusual for the log counts as a restart; one that is usual d
   expect(slow.result()).toMatchObject({ repeats: 1, nearRestart: 0 });
 });
 
-test('what is remembered is bounded, and what had to be forgotten is told', () => {
+test('memory is bounded, and what had to be dropped is reported', () => {
   const finder = createFinder({ ...options, most: 100 });
   for (let n = 0; n < 1_000; n += 1) finder.call(call(`n${n}`, n / 100));
   finder.call(call('n999', 10));

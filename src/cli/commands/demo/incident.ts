@@ -10,7 +10,7 @@ export interface Stage {
   say(text: string): void;
   /** Starts a process that acts, and resolves when it has ended, by itself or killed. */
   start(part?: Part): Promise<void>;
-  /** Starts several, which begin at the same moment. */
+  /** Starts several processes that begin at the same moment. */
   startTogether(parts: readonly Part[]): Promise<void>;
   /** On the ledger of the processes. */
   semel(): Semel;
@@ -38,9 +38,9 @@ export interface Actor {
 export interface Incident {
   readonly title: string;
   readonly happened: string;
-  /** What lands, and several of them. */
+  /** The name of the effect: singular and plural. */
   readonly effect: readonly [one: string, many: string];
-  /** The target does it and cuts the connection, at the first request under each key. */
+  /** On the first request under each key, the target performs the effect and then cuts the connection. */
   readonly losesAnswers?: true;
   play(stage: Stage): Promise<void>;
   act(actor: Actor): Promise<void>;

@@ -31,7 +31,7 @@ imported.
 
 An action ledger needs --tool; its keys become the caller's own (\`key\` of a call, --key of \`semel once\`), its lines the
 values. Statuses like done, ok and sent mean done; pending and started mean in doubt; failed and error are skipped, since
-they may run again. Others need --map; a line without a status has the status none. If a key has several lines, the last counts, or the first that says done.`,
+they may run again. Others need --map; to map a line without a status, use none. If a key has several lines, the last counts, or the first that says done.`,
   flags: {
     tool: text('<name>', 'action ledger: the contract of its records'),
     map: texts('<status>=<meaning>', `what a status means: ${meanings.join(', ')}`),

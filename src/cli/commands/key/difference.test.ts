@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { differencesOf, freshHint, hintOf } from './difference.ts';
 
-test('differences are told field by field, as deep as both sides have fields', () => {
+test('differences are listed field by field, as deep as both sides have fields', () => {
   const first = { lead: { id: 1, tags: ['a'] }, same: { b: 1, a: 2 }, gone: null };
   const second = { lead: { id: 2, tags: ['a', 'b'] }, same: { a: 2, b: 1 }, added: 0 };
   expect(differencesOf(first, second)).toEqual([

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { changes, frame } from './watch.ts';
 
-test('only what has changed is told again', () => {
+test('only changes are printed again', () => {
   const changed = changes<[string, string]>(
     ([name]) => name,
     ([, face]) => face,

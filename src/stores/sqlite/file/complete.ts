@@ -83,7 +83,7 @@ function lacksWritesError(path: string, found: number, remembered: number): Erro
 function unknownCopyError(path: string, writes: number): Error {
   return storeError(
     'STORE_UNSAFE',
-    `The ledger ${path} came here without ${idPath(path)}, so it may be incomplete. A copy of the file alone lacks what was in its log, and an older copy lacks what was done since.`,
+    `The ledger ${path} is here without ${idPath(path)}, so it may be incomplete. A copy of the file alone lacks what was in its log, and an older copy lacks what was done since.`,
     {
       next: `Put the missing file back, or use \`semel store backup\` and \`semel store restore\`. To continue with what is here, which may repeat effects: ${acceptCommand(path)}`,
       evidence: { path, writes },

@@ -137,7 +137,7 @@ function refuseMounted(path: string, machine: Machine): void {
   const points = machine.mountPoints();
   const mounted = [path, `${path}-wal`, `${path}-shm`, idPath(path)].find((file) => points?.includes(file));
   if (mounted === undefined) return;
-  throw storeError('STORE_UNSAFE', `${mounted} is mounted as a single file, as into a container.`, {
+  throw storeError('STORE_UNSAFE', `${mounted} is mounted as a single file, probably into a container.`, {
     next: `Its log would be outside the mount, where no other container sees it. Mount the folder ${dirname(path)} instead.`,
     evidence: { path, mounted },
   });
