@@ -1,21 +1,22 @@
 -- What migrations 1 to 1 make of an empty file. Written by UPDATE=1 npx vitest run sqlite-schema.
 
-CREATE VIEW ledger AS SELECT
+CREATE VIEW operations AS SELECT
   namespace,
   contract || key AS key,
   CASE status WHEN 0 THEN 'running' WHEN 1 THEN 'succeeded' WHEN 2 THEN 'failed' WHEN 3 THEN 'released'
     ELSE 'unknown' END AS status,
-  fence,
-  version,
+  coalesce(rare ->> '$.attempts', 1) AS attempts,
+  CASE WHEN status = 0 AND rare ->> '$.lease[0]' = anchor_boot THEN
+    datetime((anchor_wall + (rare ->> '$.lease[1]') - anchor_uptime) / 1000, 'unixepoch') END AS locked_until,
   owner,
-  datetime(created / 1000, 'unixepoch') AS created,
-  datetime((created + settled) / 1000, 'unixepoch') AS settled,
-  datetime((created + expires) / 1000, 'unixepoch') AS expires,
   args,
   result,
-  asker,
-  more
-FROM records JOIN scopes ON scopes.id = scope;
+  rare ->> '$.error.message' AS error,
+  datetime(created / 1000, 'unixepoch') AS created_at,
+  datetime((created + settled) / 1000, 'unixepoch') AS settled_at,
+  datetime((created + expires) / 1000, 'unixepoch') AS expires_at
+FROM (SELECT *, CASE WHEN json_valid(more) THEN more END AS rare FROM records)
+  JOIN scopes ON scopes.id = scope CROSS JOIN meta;
 
 CREATE TABLE events (
   scope INTEGER NOT NULL,

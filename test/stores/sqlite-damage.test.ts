@@ -185,7 +185,7 @@ describe('damage of the whole is not for the caller to retry, and is heard once:
     ['a lost table', 'DROP TABLE records', /^Tables of the ledger .*no such table: records/],
     [
       'a lost column',
-      'DROP VIEW ledger; ALTER TABLE records DROP COLUMN asker',
+      'DROP VIEW operations; ALTER TABLE records DROP COLUMN asker',
       /has a table that is not semel's \(records\)/,
     ],
   ];

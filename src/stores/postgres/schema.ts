@@ -62,6 +62,22 @@ export const migrations: readonly (readonly string[])[] = [
   detail text NOT NULL
 )`,
     'CREATE INDEX events_of ON semel.events (namespace, key, n)',
+    // For people with an SQL shell. Without operators: the search path of the one who migrates may have others of that name.
+    `CREATE VIEW semel.operations AS SELECT
+  namespace,
+  key,
+  (ARRAY['running', 'succeeded', 'failed', 'released', 'unknown'])[pg_catalog.int4pl(status::integer, 1)] AS status,
+  coalesce(pg_catalog.json_extract_path_text(more::pg_catalog.json, 'attempts')::integer, 1) AS attempts,
+  CASE WHEN pg_catalog.int2eq(status, 0::smallint) THEN pg_catalog.to_timestamp(pg_catalog.float8div(
+    pg_catalog.json_extract_path_text(more::pg_catalog.json, 'lease', '1')::double precision, 1000)) END AS locked_until,
+  owner,
+  args,
+  result,
+  pg_catalog.json_extract_path_text(more::pg_catalog.json, 'error', 'message') AS error,
+  pg_catalog.to_timestamp(pg_catalog.float8div(created::double precision, 1000)) AS created_at,
+  pg_catalog.to_timestamp(pg_catalog.float8div(pg_catalog.int8pl(created, settled)::double precision, 1000)) AS settled_at,
+  pg_catalog.to_timestamp(pg_catalog.float8div(expires::double precision, 1000)) AS expires_at
+FROM semel.records`,
     // The current time, not the start of the transaction.
     `CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000)::bigint $$`,
