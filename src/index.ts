@@ -54,6 +54,7 @@ export {
   type Records,
   type Replayed,
   type Resolution,
+  type ResolveOptions,
   type Semel,
   type SemelOptions,
   type StillOpen,

@@ -27,7 +27,14 @@ export {
   type PortableRetention,
 } from './records/portable.ts';
 export type { RecordInfo } from './records/record-info.ts';
-export type { ActOptions, DoubtGroup, Doubts, RecordQuery, Records } from './records/records.ts';
+export type {
+  ActOptions,
+  DoubtGroup,
+  Doubts,
+  RecordQuery,
+  Records,
+  ResolveOptions,
+} from './records/records.ts';
 export type { ExportQuery, ImportResult, Transfer } from './records/transfer.ts';
 export { createSemel, type Semel } from './semel.ts';
 export type { StillOpen, SweepOptions, SweepReport } from './sweep.ts';

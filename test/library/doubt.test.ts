@@ -844,3 +844,16 @@ test('a deliberate repetition says why, in its record too', async () => {
   const { items } = await semel.records.list();
   expect(items.map(({ again }) => again).sort()).toEqual(['she asked for it once more', undefined]);
 });
+
+test('"not landed" counts as of when the target was looked at, and never later than now', async () => {
+  const made = rig();
+  const tool = made.semel.tool({ ...mail, run: (args: Mail) => mailer().send(args) });
+  await errorOf(tool({ to: 'ann' }));
+  const { ref } = await theDoubt(made);
+  const looked = (at: number) => made.semel.doubts.resolve(ref, 'notLanded', { lookedAt: new Date(at) });
+  const early = made.clock.now() + 30_000;
+  expect((await errorOf(looked(early + hour))).code).toBe('RESOLVE_STALE');
+  await made.clock.advance(hour);
+  expect((await errorOf(looked(early))).code).toBe('RESOLVE_STALE');
+  expect(await looked(early + minute)).toMatchObject({ status: 'released', doubt: false });
+});

@@ -34,6 +34,11 @@ export interface ActOptions {
   readonly force?: boolean;
 }
 
+export interface ResolveOptions extends ActOptions {
+  /** When the target was looked at, if not just now: "not landed" is judged as of then. */
+  readonly lookedAt?: Date;
+}
+
 export interface DoubtGroup {
   readonly contract: string;
   readonly error: string;
@@ -63,7 +68,7 @@ export interface Doubts {
   /** The same by contract and error, largest first. */
   groups(): Promise<readonly DoubtGroup[]>;
   /** Each record under its own fence: `<id>@<fence>` as it was looked at, or its key in place of the id. */
-  resolve(ref: string, resolution: Resolution, options?: ActOptions): Promise<RecordInfo>;
+  resolve(ref: string, resolution: Resolution, options?: ResolveOptions): Promise<RecordInfo>;
 }
 
 interface RecordsSource {
@@ -251,7 +256,9 @@ export function createRecords({
           next: `If it was the present one, write ${formatRef(record)}.`,
         });
       // The person looked before this call; the process may have been suspended since.
-      return resolveRecord(record, what, options, record.readAt - (clock.mono() - askedAt));
+      const decidedAt = record.readAt - (clock.mono() - askedAt);
+      const lookedAt = options.lookedAt?.getTime() ?? decidedAt;
+      return resolveRecord(record, what, options, Math.min(decidedAt, lookedAt));
     },
   };
 
