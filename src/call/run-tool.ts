@@ -54,6 +54,8 @@ async function runSeveralTimes({ clock, random }: Env, attempt: Attempt): Promis
     const isFinal = last.final === true || last.ending.outcome === 'failed';
     if (isFinal || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
     if (joined.ending.outcome === 'unknown') attempt.markTryOpen();
+    // What it noted did not land, and says nothing about the next try.
+    else attempt.remoteRef = undefined;
     // The caller learns how long the target wants, and need not be kept waiting for it.
     const wantedMs = readDelayMs(last, clock) ?? 0;
     if (wantedMs > retry.maxBackoffMs) return joined;

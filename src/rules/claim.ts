@@ -57,8 +57,9 @@ export function claim(
     return win(newRecord(request, row.fence + 1, time), time);
   const lapsed = isLapsed(row, time);
   if (lapsed && row.crashes + 1 >= request.maxCrashes) return poison(row, time);
-  // Earlier dispatches did not land, or a repeat was accepted: the provider's window restarts.
-  const restarted = { ...row, firstDispatchedAt: null, crashes: lapsed ? row.crashes + 1 : 0 };
+  // Earlier dispatches did not land, or a repeat was accepted: the provider's window restarts, and the id that they noted says
+  // nothing about what is sent from now on.
+  const restarted = { ...row, firstDispatchedAt: null, result: null, crashes: lapsed ? row.crashes + 1 : 0 };
   return win(reclaim(restarted, request, time), time, lapsed ? row : undefined, request);
 }
 

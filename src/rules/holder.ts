@@ -76,6 +76,8 @@ export function clear(row: Row | undefined, request: ClearRequest, time: Time): 
     keyed: row.keyed || request.rerunWithinMs !== null,
     doubtFence: null,
     firstDispatchedAt: null,
+    // The id that an earlier attempt noted says nothing about this one.
+    result: null,
     updatedAt: time.wall,
   };
   const result = request.crossing ? markDispatched(cleared, request.inFlightForMs, time) : cleared;
