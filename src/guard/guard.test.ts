@@ -139,7 +139,7 @@ test('a later step of the same run is known by the call that its model made firs
   expect(await second(guessAt([opening], ids[2]), guessAt(later, ids[1]))).toMatchObject(held);
 });
 
-test('ids that a model counts anew in every run do not tell one run from another', async () => {
+test('ids that restart in every run do not distinguish runs', async () => {
   const later = [opening, { role: 'model', calls: ['call_0'] }] as const;
   expect(await second(guessAt([opening], 'call_0'), guessAt([opening], 'call_0'))).toMatchObject(held);
   expect(await second(guessAt([opening], 'call_0'), guessAt(later, 'call_1'))).toMatchObject(held);

@@ -6,7 +6,7 @@ import { askVerifier } from './verifier.ts';
 const ask = (command: string, withinMs?: number, signal = new AbortController().signal) =>
   askVerifier(command, {}, signal, withinMs);
 
-test('0 says that it landed, 1 that it did not, anything else that nobody knows', async () => {
+test('0 means landed, 1 not landed, anything else unknown', async () => {
   expect(await ask('echo there')).toMatchObject({ verdict: 'landed', value: { stdout: 'there\n' } });
   expect(await ask('exit 1')).toMatchObject({ verdict: 'notLanded' });
   expect(await ask('exit 2')).toMatchObject({ verdict: 'unsure' });

@@ -106,7 +106,7 @@ test('a caller that was answered joins the next batch with its next request', as
   await Promise.all(callers);
 });
 
-test('nobody is answered before the commit', async () => {
+test('no call is answered before the commit', async () => {
   const { queue, commits } = bench();
   const told: string[] = [];
   const answers = ['a', 'b'].map(async (piece) => told.push(await queue.add('claiming', piece)));

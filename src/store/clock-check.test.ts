@@ -39,7 +39,7 @@ test.each([
   expect(verdict.anchor).toBe(anchor);
 });
 
-test('once the clock is right again it is believed again', () => {
+test('once the clock is right again it is trusted again', () => {
   const { anchor: kept } = judge(anchor, reading(hour, 2 * day));
   expect(judge(kept, reading(2 * hour)).steady).toBe(true);
 });
@@ -48,7 +48,7 @@ test('a machine that slept is steady: its uptime counts the sleep', () => {
   expect(judge(anchor, reading(8 * hour)).steady).toBe(true);
 });
 
-test('another boot is anchored anew', () => {
+test('another boot is anchored again', () => {
   const next = { boot: 'b', wall: noon + hour, uptime: 20_000 };
   expect(judge(anchor, next)).toEqual({
     steady: true,

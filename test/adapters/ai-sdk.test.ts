@@ -233,7 +233,7 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
     expect(prompt).toMatch(/Refund re_1\.\\n\\nAlready done on .* nothing was sent again\./);
   });
 
-  test('two chats are not one where nobody says which they are', async () => {
+  test('two chats without ids are not treated as one', async () => {
     let refunds = 0;
     const terms = { effect: 'irreversible', per: 'conversation' } as const;
     const execution = async () => ({ refund: ++refunds });
@@ -412,7 +412,7 @@ test('repeat by-call: identical calls that are meant run each once, by their ids
   expect([await call('call_a'), await call('call_b'), await call('call_a')]).toEqual([1, 2, 1]);
 });
 
-test('inside a tool the attempt is at hand: its key is the same for a retry', async () => {
+test('inside a tool the attempt is available: its key is the same for a retry', async () => {
   const keys: (string | undefined)[] = [];
   const tools = guard(
     semel,

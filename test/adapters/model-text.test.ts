@@ -118,7 +118,7 @@ test('what is harmless to repeat threw: nobody refused it, and it may be called 
   });
 });
 
-test('a person gave the question up: it may have landed all the same', async () => {
+test('a person abandoned the doubt: it may still have landed', async () => {
   const { semel } = rig({} satisfies SemelOptions);
   const refund = refundOf({ semel }, throws('timeout'));
   await refund({});

@@ -173,7 +173,7 @@ test('3.3 a tool of a nested agent is guarded where it is, also under a callId t
   expect(() => guard(semel, nested(), { effect: 'write-non-idempotent' })).toThrow(/cashier is an agent/);
 });
 
-test('3.3 what is no function tool passes: a hosted tool needs no policy', () => {
+test('3.3 a tool that is not a function tool passes: a hosted tool needs no policy', () => {
   const search = webSearchTool();
   const tools = guard(semel, { search, refund: tool({ ...options, execute: effect }) }, { refund: policy });
   expect(tools[0]).toBe(search);

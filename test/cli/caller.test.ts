@@ -214,7 +214,7 @@ describe('inside `semel run`', () => {
   });
 });
 
-test('history keeps the login beside the name that somebody gives', async () => {
+test('history keeps the login name next to the given name', async () => {
   const at = place();
   const ref = await inDoubt(at);
   await at.semel('resolve', ref, 'landed', '--result', '1', '--by', 'the night shift');
@@ -298,7 +298,7 @@ describe('a grant', () => {
     expect(callerOf({}, above, above).agent).toBeUndefined();
   });
 
-  test('nobody needs one who is not an agent', () => {
+  test('callers that are not agents need none', () => {
     expect(callerOf({ CLAUDECODE: '', SEMEL_HELD: '', PATH: '/bin' }, () => [])).toEqual({
       agent: undefined,
       operator: undefined,

@@ -224,7 +224,7 @@ describe('what is wrong with the ledger itself', () => {
     expect(code).toBe(1);
   });
 
-  test('the ledger of the user beside the one that is named is a finding where both know the same work', async () => {
+  test("reports the user's default ledger if it and the named one know the same work", async () => {
     const at = ledger();
     await usedWell(at.open());
     const state = { XDG_STATE_HOME: join(at.folder, 'state') };

@@ -163,7 +163,7 @@ describe('an action ledger', () => {
     ]);
   });
 
-  test('whose statuses nobody knows is refused until they are explained', async () => {
+  test('with unknown statuses is refused until they are mapped', async () => {
     const path = file(
       'odd.jsonl',
       '{"key":"a","status":"handed over\\u001b[2J"}\n{"key":"b","status":"bounced"}\n',
@@ -178,7 +178,7 @@ describe('an action ledger', () => {
     expect((await semel(mapped)).stdout).toContain('Imported 1 (1 in doubt)');
   });
 
-  test('whose lines have no status is imported once it is said what such a line means', async () => {
+  test('whose lines have no status is imported once `none` is mapped', async () => {
     const path = file('bare.jsonl', '{"key":"a","ts":"2026-06-19T09:00:00Z"}\n{"key":"b","status":null}\n');
     const refused = await semel(['import', path, '--tool', 'mail.send', ...on('bare.db')]);
     expect([refused.code, refused.stderr]).toEqual([64, expect.stringContaining('--map none=done')]);

@@ -21,7 +21,7 @@ async function refuses(at: Place, env: Record<string, string>, sentence: string)
 }
 
 describe('nothing is run', () => {
-  test('where the ledger is no ledger', async () => {
+  test('where the file is not a ledger', async () => {
     const at = place();
     writeFileSync(at.path('ledger.db'), 'this is not a database, and it is not ours\n'.repeat(100));
     const before = readFileSync(at.path('ledger.db'));

@@ -195,7 +195,7 @@ describe.runIf(isRoot)('of another user', () => {
   });
 });
 
-test('a folder that others can write is made private, or said to be none of ours', () => {
+test('a folder that others can write to is made private, or refused as not ours', () => {
   const at = place();
   expect(folderProblem(at.folder)).toBeUndefined();
   chmodSync(at.folder, 0o770);

@@ -58,7 +58,7 @@ test('an empty namespace prints which namespaces have records, and their doubts'
   expect(none.stderr).toBe('');
 }, 60_000);
 
-test('what is wrong with the question is said', async () => {
+test('reports what is wrong with the options', async () => {
   for (const [flags, message] of [
     [['--status', 'done'], '--status must be one of running, '],
     [['-n', '0'], 'Write a whole number from 1 to 10000'],

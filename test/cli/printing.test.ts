@@ -35,7 +35,7 @@ test('doubt prints no control characters, and a command that a shell reads as it
   expect(JSON.parse(json)).toMatchObject([{ args: { text: '\u009b31m red' } }]);
 }, 30_000);
 
-test('what is wrong with a file is said without its control characters', async () => {
+test('reports what is wrong with a file without printing its control characters', async () => {
   await createSemel({ store, onWarning: () => undefined }).open();
   const path = file('export.csv', 'id,\u001b]0;owned\u0007\n1,2\n');
   const { code, stderr } = await run('resolve', '--from', path, '--match', 'order');

@@ -253,7 +253,7 @@ describe('a slot', () => {
     expect((await run('yes', 'exit 1', fails)).stderr).toContain('was already done');
   });
 
-  test('a verifier that takes its time is no reason to begin anew', async () => {
+  test('a slow verifier is not a reason to start again', async () => {
     const at = place();
     const run = (verify: string, script: string) =>
       at.semel('run', 'job', ...daily, '--verify', verify, '--verify-after', '0s', '--', 'sh', '-c', script);

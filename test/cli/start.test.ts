@@ -95,7 +95,7 @@ function wrapped(text: string): string {
   return `(function (exports, require, module, __filename, __dirname) {${text}\n})`;
 }
 
-test('where nothing can be kept, the command starts all the same', async () => {
+test('starts even where nothing can be cached', async () => {
   const { path, file, ...here } = place();
   file('no-folder', '');
   const { semel } = here.with({ env: { XDG_CACHE_HOME: path('no-folder') } });

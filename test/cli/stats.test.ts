@@ -82,7 +82,7 @@ test('an empty ledger has nothing to count, and one that is not there is an erro
   expect((await semel(['stats', ...on('none.db')])).code).toBe(69);
 });
 
-test('a chart without end is refused', async () => {
+test('an endless chart is refused', async () => {
   const { code, stderr } = await semel(['stats', '--since', '90d', '--by', 'hour', ...on('empty.db')]);
   expect(code).toBe(64);
   expect(stderr).toContain('--since 90d makes more than 400 lines. Use a shorter time, or --by day.');

@@ -194,7 +194,7 @@ test.each([
   [['copy', '--from', 'sqlite:x.db'], /--to/],
   [['look'], /one of check, migrate, copy, accept-loss/],
   [[], /one of check, migrate, copy, accept-loss/],
-])('semel store %j is no sense', async (args, message) => {
+])('semel store %j is a usage error', async (args, message) => {
   const { semel } = place();
   await semel('once', 'mail', '--key', 'a', '--', 'true');
   const { code, stderr } = await semel('store', ...args);

@@ -173,7 +173,7 @@ test('ARCHITECTURE.md shows every folder of src, and none that is not there', ()
   expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });
 
-test('a bare file name in ARCHITECTURE.md lies beside the last path before it in its row', () => {
+test('a bare file name in ARCHITECTURE.md is next to the last path before it in its row', () => {
   const table = readPage('ARCHITECTURE.md').text.split('## Where each thing lives')[1] ?? '';
   const missing = table.split('\n').flatMap((row) => {
     let folder = '.';

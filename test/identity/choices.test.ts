@@ -79,7 +79,7 @@ describe('schedules', () => {
   });
 
   test.each(['weekly-digest-29913660-x7k2p', 'weekly-digest-29913660-12345', 'by-hand', 'by-hand-20261116'])(
-    'kubernetes: %s is no Job of a CronJob',
+    'kubernetes: %s is not a Job of a CronJob',
     (name) => {
       expect(() => fromKubernetesCronJob({ JOB_NAME: name, POD_NAMESPACE: 'shop' })).toThrow(
         /does not end with a scheduled minute.*not that of a pod/,
@@ -121,7 +121,7 @@ describe('texts', () => {
     expect(() => fromBullMQ(job, { step: '' })).toThrow(/`step` is ""/);
   });
 
-  test('half of a surrogate pair is no id', () => {
+  test('half of a surrogate pair is not an id', () => {
     expect(() => fromBullMQ({ ...job, id: '\ud800' })).toThrow(/`id` is/);
   });
 

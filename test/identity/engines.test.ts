@@ -103,7 +103,7 @@ describe.each(engines)('$file', ({ file, read, needs, never }) => {
     expect(read(newRun as never)).not.toEqual(identity);
   });
 
-  test.each(never)('%s is no part of it', (field) => {
+  test.each(never)('%s is not part of it', (field) => {
     const isInBoth = field in first || field in redelivery;
     expect(isInBoth).toBe(true);
     expect(read(changed(first, field, 'something else'))).toEqual(identity);

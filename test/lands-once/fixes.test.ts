@@ -46,7 +46,7 @@ async function played(
 const statusOf = (table: LandsOnceTable, row: string) => table.rows.find(({ name }) => name === row)?.status;
 
 describe('it says what to change', () => {
-  test('an id that the schema makes for each call is no part of the intent', async () => {
+  test('an id that the schema generates for each call is not part of the intent', async () => {
     await using semel = semelInMemory();
     const mails = mailServer();
     const send = semel.tool({
@@ -122,7 +122,7 @@ describe('it says what to change', () => {
     ]);
   });
 
-  test('where `verify` does not find it and is believed at once', async () => {
+  test('where `verify` does not find it and is trusted at once', async () => {
     const { fixes } = await played(() => ({ contract: { verify: () => notLanded(), verifyAfter: 0 } }));
     expect(fixes).toEqual([
       // An attempt that threw is over at once; one that was killed may have sent until its timeout.

@@ -401,7 +401,7 @@ describe('every code', () => {
   });
 });
 
-test('a field that nobody reads is refused, with the one that was meant', () => {
+test('an unknown field is refused, with the likely one', () => {
   const semel = quick();
   const common = { name: 'm', effect: 'irreversible', per: 'ever', idenity: ['p'] } as const;
   expect(() => semel.tool({ ...common, run: (_: { p: string }) => 1 })).toThrow(

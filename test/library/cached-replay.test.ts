@@ -415,7 +415,7 @@ test('a loop of replays does not starve timers', async () => {
   expect(isOver).toBe(true);
 });
 
-test('a tool that is defined anew for each request is not kept', async () => {
+test('a tool that is redefined for each request is not kept', async () => {
   const { semel } = rig({ cache: {} });
   async function request(): Promise<WeakRef<object>> {
     const tool = semel.tool({ ...base, run: () => 1 } as Any) as Any;

@@ -80,7 +80,7 @@ describe('requests through ctx.fetch, where every effect goes through it', () =>
     expect(await ended((ctx) => post(ctx, path), { via })).toMatchObject({ code, status });
   });
 
-  test('a port at which nobody listens: not landed, although the claim was the line', async () => {
+  test('a port that refuses the connection: not landed, although the claim counted as dispatch', async () => {
     expect(await ended((ctx) => post(ctx, deaf), { via })).toMatchObject({
       code: 'NOT_LANDED',
       status: 'released',
@@ -124,12 +124,12 @@ describe('requests through ctx.fetch, where every effect goes through it', () =>
     expect(await ended(run, { via })).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
   });
 
-  test('a refused connection that did not come through ctx.fetch is no evidence', async () => {
+  test('a refused connection outside ctx.fetch is not evidence', async () => {
     const run: Run = () => fetch(deaf, { method: 'POST' });
     expect(await ended(run, { via })).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
   });
 
-  test('reading first changes nothing: a GET is no effect', async () => {
+  test('reading first changes nothing: a GET is not an effect', async () => {
     const run: Run = async (ctx) => {
       await ctx.fetch(`${server.url}/status/200`);
       await post(ctx, '/status/422');

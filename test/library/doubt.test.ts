@@ -510,7 +510,7 @@ describe('resolve', () => {
     expect(sent).toHaveLength(1);
   });
 
-  test('a reference that is no longer true is refused, and shows what is there now', async () => {
+  test('a stale reference is refused, and the error shows the current one', async () => {
     const { semel, ref } = await inDoubt();
     await semel.doubts.resolve(ref, { landed: 1 });
     const error = await errorOf(semel.doubts.resolve(ref, 'runAgain'));
@@ -602,7 +602,7 @@ test('doubts are grouped by contract and error, largest first, each record with 
 });
 
 describe('sweep', () => {
-  test('asks `verify` about what nobody called for again, and executes what did not land', async () => {
+  test('asks `verify` about doubts that were never called again, and executes what did not land', async () => {
     const { semel, clock } = rig();
     const { sent, send } = mailer(2);
     const tool = semel.tool({
@@ -789,7 +789,7 @@ describe('sweep', () => {
   });
 });
 
-test('what died before it dispatched anything is listed beside the doubts, as abandoned', async () => {
+test('a call that crashed before dispatch is listed with the doubts, as abandoned', async () => {
   const made = rig();
   const { semel, clock } = made;
   const tool = semel.tool({
@@ -806,7 +806,7 @@ test('what died before it dispatched anything is listed beside the doubts, as ab
   expect(items).toMatchObject([{ status: 'running', lapsed: true, abandoned: true, inDoubt: false }]);
 });
 
-test('a stored memory of semel can be opened by anybody who has the store', async () => {
+test('a memory store can be opened by any semel that has it', async () => {
   const made = rig();
   const { send } = mailer();
   await made.semel.tool({ ...mail, run: (args: Mail) => send(args) }).try({ to: 'ann' });

@@ -277,7 +277,7 @@ describe('defaults of the schema are left out, so that adding one changes no key
     );
   });
 
-  test('a default that is fresh each time is no identity, and is warned about once', async () => {
+  test('a default that is fresh each time is not identity, and is warned about once', async () => {
     const { semel, warnings } = rig();
     let made = 0;
     const input = z.object({ to: z.string(), messageId: z.string().default(() => `m${++made}`) });
@@ -410,7 +410,7 @@ describe('drift', () => {
     expect(drift).toEqual(['amount.note']);
   });
 
-  test('the order of members is no wording, and what is volatile no drift', async () => {
+  test('neither the order of members nor a volatile field is drift', async () => {
     expect(
       await driftBetween(
         { identity: ['id'], volatile: ['trace'] },

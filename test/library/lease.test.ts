@@ -35,7 +35,7 @@ describe('heartbeat', () => {
     expect((await made.semel.records.list()).items[0]).toMatchObject({ status: 'unknown' });
   });
 
-  test('a store that is away for a while costs nothing as long as nobody else comes', async () => {
+  test('a store that is down for a while costs nothing if no other worker takes over', async () => {
     const made = rig();
     const end = gate<string>();
     const call = made.semel.tool({ ...base, run: () => end.promise }).try({});
@@ -139,7 +139,7 @@ describe('heartbeat', () => {
     expect(crossed).toBe(1);
   });
 
-  test('a blocked event loop whose key nobody took goes on', async () => {
+  test('a blocked event loop goes on if no other worker took its key', async () => {
     const made = rig();
     const slow = gate();
     const tool = made.semel.tool({

@@ -131,7 +131,7 @@ describe('"not landed" from an index that lags', () => {
     expect(sent).toHaveLength(2);
   });
 
-  test('and "landed" is believed at once', async () => {
+  test('and "landed" is trusted at once', async () => {
     const { semel } = rig();
     const { tool } = poster({ semel }, { verify: () => landed(7) });
     await tool.try({ id: 1 });

@@ -248,7 +248,7 @@ describe('two projects of one name', () => {
     expect((await run('current/server.js', deployed)).shared).toEqual([]);
   });
 
-  test('on a store that cannot keep it are served all the same', async () => {
+  test('on a store that cannot keep it are still served', async () => {
     process.argv[1] = path('first/main.js');
     const store = memoryStore();
     const opened = await store.open();

@@ -253,7 +253,7 @@ test('requests for a running effect are sent even while new calls fail fast', as
 describe('a store of your own that never answers', () => {
   const never = () => new Promise<never>(() => {});
 
-  test.each(['claim', 'settle'] as const)('%s is not waited for without end', async (method) => {
+  test.each(['claim', 'settle'] as const)('%s is not waited for for ever', async (method) => {
     const made = rig();
     await made.semel.open();
     const inner = made.store[method];

@@ -104,7 +104,7 @@ test('without a timeout, an attempt may have sent until the last lease that it r
   expect(await next({})).toBe('sent');
 });
 
-test('a run that went on after its timeout starts the wait anew when it ends', async () => {
+test('a run that went on after its timeout restarts the wait when it ends', async () => {
   const { semel, clock } = rig();
   const { promise, reject } = gate<string>();
   let runs = 0;
@@ -149,7 +149,7 @@ test('a run that goes on after its timeout holds "not landed" back until it has 
   expect(landings).toHaveLength(1);
 });
 
-test('the wait starts anew when such a run ends, also where somebody has asked meanwhile', async () => {
+test('the wait restarts when such a run ends, even if `verify` was asked meanwhile', async () => {
   const { semel, another, clock } = rig();
   const { promise, reject } = gate<string>();
   let runs = 0;
@@ -202,7 +202,7 @@ test('an attempt that was begun and never settled is waited for until its timeou
   expect(await tool({})).toBe('sent');
 });
 
-test('a run that hangs for good is not waited for without end', async () => {
+test('a run that hangs for good is not waited for for ever', async () => {
   const { semel, another, clock } = rig();
   const definition = { ...mail, timeout: '10s', verifyAfter: '1s', verify: () => notLanded() } as const;
   const hanging = semel.tool({ ...definition, run: () => new Promise<string>(() => undefined) });

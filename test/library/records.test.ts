@@ -391,7 +391,7 @@ describe('begin', () => {
     expect(made.store.calls).toEqual([]);
   });
 
-  test('nobody settles it: after the timeout it is in doubt', async () => {
+  test('not settled by the caller: in doubt after the timeout', async () => {
     const made = rig();
     const tool = made.semel.tool({ ...definition, timeout: '5m' });
     await made.semel.begin(tool, {}, on);

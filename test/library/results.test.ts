@@ -145,7 +145,7 @@ describe("`result: 'reference'`", () => {
     });
   });
 
-  test('an `onReplay` that throws is no reason to run again', async () => {
+  test('an `onReplay` that throws does not cause another run', async () => {
     const semel = quick();
     let ran = 0;
     const tool = semel.tool({

@@ -172,7 +172,7 @@ describe.each(stores)('on %s', (_name, storeOn) => {
     expect(sent).toHaveLength(1);
   });
 
-  test('a worker that died between its link and its claim stops nobody', async () => {
+  test('a worker that died between its link and its claim does not block others', async () => {
     const { worker, sent, store } = deployment();
     const after = { name: 'new', was: [{ name: 'old' }] };
     const { key } = await worker(after).semel.keyOf(

@@ -217,7 +217,7 @@ describe('classes that are not remembered', () => {
     expect(made.store.calls).toEqual([]);
   });
 
-  test('read takes args that are no data', async () => {
+  test('a read accepts args that are not plain data', async () => {
     const made = rig();
     const read = made.semel.tool({
       name: 'search',

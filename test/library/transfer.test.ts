@@ -330,7 +330,7 @@ test('the fences of every store are taken in: those of Redis begin at the time i
   await expect(to.semel.records.import(beyond)).rejects.toThrow('its `fence` cannot be read');
 });
 
-test('what is no record, or of another namespace, is refused with its reason', async () => {
+test('input that is not a record, or belongs to another namespace, is refused with the reason', async () => {
   const [from, to] = [rig(), rig({ namespace: 'elsewhere' })];
   await from.semel.once('post', 1, () => 'done');
   const [record] = (await exported(from.semel)) as [PortableRecord];

@@ -211,7 +211,7 @@ describe('what a client sends', () => {
 });
 
 describe('what a server answers', () => {
-  test('an empty error beside a result is no error', async () => {
+  test('an empty error next to a result is not an error', async () => {
     const { client, seen } = proxied();
     const say = '"error":null,"result":{"content":[{"type":"text","text":"done"}]}';
     const one = client();
@@ -223,7 +223,7 @@ describe('what a server answers', () => {
     expect(seen()).toHaveLength(1);
   });
 
-  test('what is no result and no error is in doubt, and said so', async () => {
+  test('a reply with neither result nor error is in doubt, and says so', async () => {
     const { client, seen } = proxied();
     const one = client();
     const odd = ['"result":null', '"result":"done"', '"result":[1]', '"error":"no"', '"error":7'];
@@ -232,7 +232,7 @@ describe('what a server answers', () => {
     expect(seen()).toHaveLength(odd.length);
   });
 
-  test('what is no result ends a call that was passed on, and not the server', async () => {
+  test('a reply that is not a result ends a call that was passed on, and not the server', async () => {
     const { client, file } = proxied();
     const policy = file('policy.json', JSON.stringify({ version: 1, tools: { act: 'write-idempotent' } }));
     const one = client('--policy', policy);
@@ -241,7 +241,7 @@ describe('what a server answers', () => {
     expect(one.child.exitCode).toBeNull();
   });
 
-  test('content that is no list is what it is, in an error and in a replay', async () => {
+  test('content that is not a list stays as it is, in an error and in a replay', async () => {
     const { client, file } = proxied();
     const policy = file(
       'policy.json',

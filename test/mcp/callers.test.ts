@@ -450,7 +450,7 @@ describe('guard in a server of one’s own', () => {
     expect(ran).toBe(1);
   });
 
-  test('equal calls of two users of whom nobody says more are two', async () => {
+  test('equal calls of two unidentified users are two', async () => {
     await using semel = createSemel({ store: 'memory:', onWarning: () => undefined });
     let ran = 0;
     const handler = guard(semel, 'send', 'write-non-idempotent', (_: object, _extra: object) => {

@@ -20,7 +20,7 @@ import { errorOf, isKept, proxyPlace, serverAt, soon } from './proxy.ts';
 const info = { name: 'test', version: '1.0.0' };
 
 describe('2.1 there is no stable identity in the protocol', () => {
-  test('2.1 a retry has a new id and a new progress token, and is the same call all the same', async () => {
+  test('2.1 a retry has a new id and a new progress token, and is still the same call', async () => {
     const here = proxyPlace();
     const client = here.client();
     for (const progressToken of [1, 2]) await client.call('act', { n: 1 }, { _meta: { progressToken } });

@@ -51,7 +51,7 @@ describe('a key of the caller', () => {
   });
 });
 
-test('two callers of whom nobody says more are two: neither gets what the other was answered', async () => {
+test("two unidentified callers are two: neither gets the other one's answer", async () => {
   const here = proxyPlace();
   const proxy = await httpProxy(await startV2({ effects: here.path('effects') }), here.env);
   for (const token of ['ann', 'bob', 'ann', 'bob'])

@@ -116,7 +116,7 @@ describe('the schema agrees with what is read', () => {
     ],
     [one({ effect: 'write-non-idempotent', provider: { name: 'a', windw: 1 } }), 'tools.send.provider.windw'],
   ];
-  test('a window beside a TTL is refused when the file is read', () => {
+  test('a window together with a TTL is refused when the file is read', () => {
     const file = JSON.stringify(one({ effect: 'write-non-idempotent', per: '24h', window: '7d' }));
     expect(refusalOf(file)).toMatchObject({ message: expect.stringContaining('has no meaning with a TTL') });
   });

@@ -359,7 +359,7 @@ describe('after an error of the tool', () => {
     expect(here.effects()).toHaveLength(2);
   });
 
-  test('a call whose reply was lost is not asked about: nobody knows how it ended', async () => {
+  test('a call whose reply was lost is not offered for a repeat: its outcome is unknown', async () => {
     const here = proxyPlace();
     const client = here.client();
     await client.call('die', { n: 1 });

@@ -104,7 +104,7 @@ describe('a tool without hints', () => {
     expect(isKept(await client.call('peek', {}))).toBe(true);
   });
 
-  test('a hint that the server takes back, and says so, is believed no longer', async () => {
+  test('a hint that the server withdraws is no longer trusted', async () => {
     const here = proxyPlace();
     const client = here.client();
     for (const _ of [1, 2]) await client.call('peek', {});
@@ -449,7 +449,7 @@ describe('a client that changes its mind', () => {
   });
 });
 
-test('a message without end ends the proxy, with a sentence, and nothing of it is passed on', async () => {
+test('an endless message ends the proxy with one sentence, and none of it is passed on', async () => {
   const here = proxyPlace();
   const client = here.client();
   await client.call('peek');

@@ -19,7 +19,7 @@ describe.each(doors)('$name', (door) => {
     expect(existsSync(join(root, door.source))).toBe(true);
   });
 
-  test('has its declarations beside its code', () => {
+  test('has its declarations next to its code', () => {
     expect(door.types).toBe(door.default.replace(/\.js$/, '.d.ts'));
   });
 

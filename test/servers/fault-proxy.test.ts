@@ -36,7 +36,7 @@ describe('before Postgres', () => {
     expect(await ids()).toEqual([]);
   });
 
-  test('what is late or comes byte by byte comes all the same', async () => {
+  test('late and bytewise data still arrives', async () => {
     proxy.always('request', 'trickle');
     proxy.always('reply', { delayMs: 1 });
     const client = await connected(proxy.url);

@@ -25,7 +25,7 @@ const open = async () => {
   return store;
 };
 
-test('a row that an open transaction has locked is waited for, and nobody else waits', async () => {
+test('a call on a locked row waits, and no other call does', async () => {
   const store = await open();
   const held = await take(store, { key: 'mail.send/=locked' });
   await sql('BEGIN');
@@ -46,7 +46,7 @@ test('a row that an open transaction has locked is waited for, and nobody else w
   await store.close();
 });
 
-test('a claim under several keys that somebody never ends fails alone, and nobody else waits for it', async () => {
+test('a claim under several keys that is blocked for ever fails alone, and no other call waits for it', async () => {
   const store = await open();
   const key = 'mail.send/=new form';
   await sql('BEGIN');
@@ -65,7 +65,7 @@ test('a claim under several keys that somebody never ends fails alone, and nobod
   await store.close();
 });
 
-test('a record that an open transaction is making is waited for, and nobody else waits', async () => {
+test('a call on a record that an open transaction inserts waits, and no other call does', async () => {
   const [store, other] = await Promise.all([open(), open()]);
   const key = 'mail.send/=unborn';
   await take(other, { key });

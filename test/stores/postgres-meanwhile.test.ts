@@ -68,7 +68,7 @@ test('a first claim that reaches the server too late counts from when it is done
   await store.close();
 });
 
-test('a settlement that reaches the server too late is decided anew', async () => {
+test('a settlement that reaches the server too late is decided again', async () => {
   const { store, meanwhile, lapse, now } = await setting();
   const held = await take(store);
   meanwhile('write(', lapse);

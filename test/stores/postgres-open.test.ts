@@ -114,7 +114,7 @@ describe('clients', () => {
     await Promise.all([first.close(), again.close()]);
   });
 
-  test('nobody listens at the address: the store is unavailable, and says where', async () => {
+  test('connection refused: the store is unavailable, and the error names its address', async () => {
     const error = await refusal({ url: 'postgres://ada:secret@127.0.0.1:1/shop' });
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retriable: true });
     expect(error.message).toContain('127.0.0.1:1/shop, schema semel');

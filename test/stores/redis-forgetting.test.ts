@@ -75,7 +75,7 @@ test('another ledger at the address is refused, and is not harmed', async (conte
   await take(young, { key: 'mail.send/=2' });
 });
 
-test('started anew without persistence', async (context) => {
+test('restarted without persistence', async (context) => {
   await using world = await scene({ persistence: 'none' });
   if (world === undefined) return context.skip('there is no Redis');
   const store = world.store();
@@ -167,7 +167,7 @@ test('its description was deleted beside its records', async (context) => {
   await take(world.store(), { key: 'mail.send/=2' });
 });
 
-test('a restart that forgets nothing is no loss', async (context) => {
+test('a restart that forgets nothing is not a loss', async (context) => {
   await using world = await scene();
   if (world === undefined) return context.skip('there is no Redis');
   const store = world.store();

@@ -53,7 +53,7 @@ test('a claim loses to one of an earlier form of its key that came meanwhile', a
   expect(await store.read(theNamespace, 'mail.send/=new')).toBeUndefined();
 });
 
-test('what was taken anew meanwhile is not removed', async (context) => {
+test('a record that was claimed again meanwhile is not removed', async (context) => {
   if (server === undefined) return context.skip('there is no Redis');
   const { store, other, wasDone } = await interrupted(remove, (anyone) => take(anyone));
   const first = await take(other);

@@ -174,7 +174,7 @@ describe('clients', () => {
     expect(error.message).toContain('client.connect()');
   });
 
-  test('nobody at the address', async () => {
+  test('connection refused', async () => {
     const error = await refusal({ url: 'redis://127.0.0.1:1', timeoutMs: 2_000 });
     expect([error.code, error.retriable]).toEqual(['STORE_UNAVAILABLE', true]);
   });
@@ -319,7 +319,7 @@ describe('failures are told apart', () => {
     expect((await holder.succeed()).settled).toBe(true);
   });
 
-  test('a server that stands still is not waited for without end', async () => {
+  test('a server that hangs is not waited for for ever', async () => {
     const store = redisStore({ client, prefix: newPrefix(), timeoutMs: 300 });
     await store.open();
     await server.pause();

@@ -111,7 +111,7 @@ describe('a ledger is refused that lacks what it was told:', () => {
     expect(after.equals(log)).toBe(true);
   });
 
-  test('an older log lies beside it', async () => {
+  test('an older log is next to it', async () => {
     const path = newPathInMemory();
     const store = sqliteStore({ path });
     await record(store, 0, 3);

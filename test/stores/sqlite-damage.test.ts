@@ -170,7 +170,7 @@ describe('what is not found because its name was changed is damage, not absence:
     await again.close();
   });
 
-  test('a key beside them that was never there is free', async () => {
+  test('a neighbouring key that was never there is free', async () => {
     const path = await usedLedger();
     const store = sqliteStore({ path });
     for (const rest of ['', '=', '=2a', '=27a', '~']) await take(store, { key: `mail.send/${rest}` });

@@ -78,7 +78,7 @@ describe('group commit', () => {
     expect(counts.begun).toBe(counts.committed);
   });
 
-  test('a replay, a read and a list are no transaction', async () => {
+  test('a replay, a read and a list need no transaction', async () => {
     const { counts, machine } = observed();
     const store = opened({ machine });
     await (await take(store)).succeed();

@@ -110,7 +110,7 @@ describe('a new ledger', () => {
     await store.close();
   });
 
-  test.runIf(isRoot)('whose mode is not ours to change is said to be readable', async () => {
+  test.runIf(isRoot)('whose mode we may not change is reported as readable', async () => {
     const path = await usedLedger();
     chmodSync(path, 0o644);
     // As if root had made the file for us.
@@ -122,7 +122,7 @@ describe('a new ledger', () => {
     await store.close();
   });
 
-  test('in a folder that everybody can write is said to be so', async () => {
+  test('in a world-writable folder is reported', async () => {
     const path = newPath();
     chmodSync(dirname(path), 0o777);
     const store = sqliteStore({ path });

@@ -124,7 +124,7 @@ describe('where the platform has no name for a boot', () => {
   });
 });
 
-test('a step forward ends no window, is said, and is over when the clock is right again', async () => {
+test('a step forward ends no window, is reported, and is over when the clock is right again', async () => {
   const world = machineOf();
   const store = world.at(newPath());
   await (await take(store)).succeed();
@@ -170,7 +170,7 @@ test('a person can say that the clock is right', async () => {
   await take(store);
 });
 
-test('a machine that slept is no step', async () => {
+test('a machine that slept is not a clock step', async () => {
   const world = machineOf();
   const store = world.at(newPath());
   await (await take(store)).succeed();

@@ -88,7 +88,7 @@ describe('GitHub', () => {
     expect(await ask(byTag('v2'))).toBe('notLanded');
   });
 
-  test('a used-up limit comes as 403, and is no matter of credentials', async () => {
+  test('an exceeded limit comes as 403, and is not reported as bad credentials', async () => {
     const at = await standIn('GitHub issue');
     const reset = String(Math.ceil(Date.now() / 1000) + 30);
     const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset };

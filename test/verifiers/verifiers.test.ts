@@ -170,7 +170,7 @@ describe.each(cases)('$name', (each) => {
     expect(s.at.things).toEqual([]);
   });
 
-  test('an id that the effect noted is looked up first, and is believed', async () => {
+  test('an id that the effect noted is looked up first, and trusted', async () => {
     const s = await stage(each);
     const { id } = s.at.add(each.request('semel-of-nobody', order, 'k'));
     const verdict = await each.verifier(s.at, { token: goodToken })(order, context({ remoteRef: id }));

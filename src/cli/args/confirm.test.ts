@@ -35,6 +35,6 @@ test('with --yes it does not ask', async () => {
   expect(await confirm('Forget?', { ...terminal(false), yes: true })).toBe(true);
 });
 
-test('without a terminal nobody can be asked, and nothing is assumed', async () => {
+test('without a terminal it cannot ask, and assumes nothing', async () => {
   await expect(confirm('Forget?', terminal(false))).rejects.toThrow('--yes');
 });

@@ -48,7 +48,7 @@ describe('a duration', () => {
 });
 
 test.each(['-1', '0', '11', '1.5', '1e1', '0x1', '', 'ten', '99999999999'])(
-  '%j is no number from 1 to 10',
+  '%j is not a number from 1 to 10',
   (text) => {
     expect(() => read(text).whole('x', 5, { from: 1, to: 10 })).toThrow('Write a whole number from 1 to 10');
   },

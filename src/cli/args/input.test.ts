@@ -32,7 +32,7 @@ test('an end of line at the end begins no further line', async () => {
   expect(await read([])).toEqual([]);
 });
 
-test('a line without end is not kept in memory, and keeps its number', async () => {
+test('an endless line is not kept in memory, and keeps its number', async () => {
   const long = Array.from({ length: 10 }, () => 'x'.repeat(10));
   expect(await read(['a\n', ...long, '\nb\n'], 20)).toEqual([
     [1, 'a'],
@@ -45,7 +45,7 @@ test('a line without end is not kept in memory, and keeps its number', async () 
   ]);
 });
 
-test('what is no text is refused', async () => {
+test('input that is not text is refused', async () => {
   await expect(read([Buffer.from([0x1f, 0x8b, 8])])).rejects.toThrow('the input is compressed');
   await expect(read([Buffer.from('a\0b')])).rejects.toThrow('the input is not UTF-8 text');
   await expect(read(['key ', Buffer.from([0xe9])])).rejects.toThrow('the input is not UTF-8 text');

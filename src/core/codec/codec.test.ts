@@ -317,7 +317,7 @@ describe('a text that nobody here wrote', () => {
     '{"$semel":"Invoice","value":{}}',
     '{"$semel":"constructor"}',
     '{"$semel":"Map","value":7}',
-  ])('is said to be unreadable: %s', (text) => {
+  ])('is reported as unreadable: %s', (text) => {
     expect(() => decodeResult(text)).toThrow(expect.objectContaining({ code: 'RESULT_OMITTED' }));
   });
 

@@ -143,7 +143,7 @@ describe('compiled and general', () => {
     expect(texts).toEqual(['{"id":1}', '{"id":1}']);
   });
 
-  test('names are taken from the args at hand, not from those before', () => {
+  test('names are taken from the current args, not from earlier ones', () => {
     const compiled = compileIdentity({ identity: undefined, content: ['text'], volatile: [] }, {}, limits);
     expect(compiled({ b: 1, a: 2, text: 'x' })).toBe('{"a":2,"b":1}');
     expect(compiled({ b: 1, c: 2, text: 'x' })).toBe('{"b":1,"c":2}');

@@ -108,7 +108,7 @@ describe.each(names)('the pipe %s', (name) => {
     expect(nodesOf(second)).toEqual(nodes);
   });
 
-  test('is made anew where somebody removed it', async () => {
+  test('is created again if it was removed', async () => {
     const first = await takePipes(folder, 'first');
     rmSync(first[name]);
     leavePipes(first);

@@ -13,7 +13,7 @@ test('a number that would be rounded is distinguished from every string', () => 
   expect(new Set(told).size).toBe(written.length);
 });
 
-test('the same text is the same, however it is written and whatever stands beside it', () => {
+test('equal strings are equal, however they are escaped and whatever is next to them', () => {
   const [plain, escaped, beside] = ['"«1»"', '"\\u00AB\\u0031»"', '"«1»","x":1e400'].map(
     (each) => argsOf(`{"id":${each}}`) as { id: string },
   );

@@ -61,7 +61,7 @@ test('a text is read as JSON.parse reads it, but for the numbers that it would r
 });
 
 test.each(['{12345678901234567890:1}', '{"a":1,1e400 \n:2}', '{-12345678901234567890 : {}}'])(
-  'a number is no name: %s',
+  'a number is not a name: %s',
   (text) => {
     expect(() => parseExact(text, tagged)).toThrow(SyntaxError);
     expect(parseReply(text)).toBeUndefined();
@@ -75,7 +75,7 @@ test('digits come back as they were, of exponents and fractions too', () => {
   expect(JSON.stringify(writable(parseReply(text)))).toBe(text.replace('1.5e3', '1500'));
 });
 
-test('a list of millions of values beside one long number is read in a moment', () => {
+test('a list of millions of values next to one long number is read quickly', () => {
   const values = 6_000_000;
   const read = parseReply(`{"a":[${'1,'.repeat(values)}1],"b":12345678901234567890}`) as { a: unknown[] };
   expect(read.a).toHaveLength(values + 1);

@@ -32,14 +32,14 @@ test('a call is remembered for the whole of the time, whatever came between', ()
   expect(finder.result().repeats).toBe(1);
 });
 
-test('the same call under its own key again is no reuse of the key', () => {
+test('repeating a call under its own key is not a reuse of the key', () => {
   const finder = createFinder(options);
   finder.call(call('a', 0, { key: 'k1' }));
   finder.call(call('a', 1, { key: 'k1' }));
   expect(finder.result().reuses).toEqual([]);
 });
 
-test('lines that are out of order by a little are compared all the same', () => {
+test('lines that are slightly out of order are still compared', () => {
   const finder = createFinder(options);
   for (const at of [100, 90]) finder.call(call('a', at));
   expect(finder.result().repeats).toBe(1);

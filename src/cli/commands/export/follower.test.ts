@@ -33,7 +33,7 @@ test('what was written a moment before a look, and seen only by the next, is not
   expect(look(record('a', 0, 61 * minute), record('late', 60 * minute - 1, 61 * minute))).toEqual(['late']);
 });
 
-test('an attempt that lapses is news, although nobody wrote anything; a renewal is none', () => {
+test('a lapsed attempt is printed although nothing was written; a renewal is not', () => {
   const look = looking();
   const running = { status: 'running' } as const;
   look(record('a', 0, minute, running));
