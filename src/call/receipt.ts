@@ -216,8 +216,7 @@ export function errorFromRecord(
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   };
   if (record.status === 'failed' && record.doubtFence !== null) {
-    const next =
-      'Somebody decided to leave it at that; `semel.records.reopen` makes it an open question again.';
+    const next = 'Somebody abandoned it; `semel.records.reopen` puts it in doubt again.';
     // It was given up, not refused: it may have landed.
     const evidence = { ...details.evidence, givenUp: true };
     return new SemelError('FAILED', `${record.contract}: ${message}.`, { ...details, evidence, next });

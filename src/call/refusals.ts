@@ -50,13 +50,13 @@ export function foreignError({ tool, identity }: Call, { status, lapsed }: Store
   if (identity.weak === true)
     return new SemelError(
       'NO_IDENTITY',
-      `${name}: an equal call was made before in the same words, and nothing says whether by the same user.`,
+      `${name}: the same call was made before, and semel cannot tell whether by the same user.`,
       {
         path: 'caller',
         next: 'Nothing was run. Pass `conversation` and `turn`, or `caller`, to `semel.within`.',
       },
     );
-  return new SemelError('NOT_PERMITTED', `${name}: another caller has made this call.`, {
+  return new SemelError('NOT_PERMITTED', `${name}: another caller has already made this call.`, {
     path: 'caller',
     next: 'Nothing was run, and its result is not yours. Where callers may share results, say `share: true` in the contract.',
   });
@@ -66,14 +66,14 @@ export function foreignError({ tool, identity }: Call, { status, lapsed }: Store
 export function goneError({ tool }: Call): SemelError {
   return new SemelError(
     'EXPIRED',
-    `${tool.contract.name}: the execution that this call waited for is over, and its record too.`,
+    `${tool.contract.name}: the execution that this call waited for has ended, and its record was removed.`,
     { next: 'Nothing was run. Call again if it is still wanted.' },
   );
 }
 
 export function tooLateError({ tool, notAfter }: Call): SemelError {
   const limit = new Date(notAfter ?? 0).toISOString();
-  return new SemelError('EXPIRED', `${tool.contract.name} was not to start after ${limit}.`);
+  return new SemelError('EXPIRED', `${tool.contract.name} must not start after ${limit} (\`notAfter\`).`);
 }
 
 export function reentrantError({ tool }: Call): SemelError {

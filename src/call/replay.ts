@@ -80,7 +80,7 @@ function omittedError(record: StoredRecord, why: string, cause?: unknown): Semel
   const doneAt = new Date(record.settledAt ?? record.updatedAt).toISOString();
   return new SemelError(
     'RESULT_OMITTED',
-    `${record.contract} was done at ${doneAt}; its value cannot be given (${why}).`,
+    `${record.contract} was done at ${doneAt}; its value cannot be returned (${why}).`,
     {
       evidence: collectEvidence(record),
       cause,

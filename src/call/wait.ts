@@ -144,8 +144,8 @@ function describeLongWait(
 ): string {
   const mutual = outerContract === undefined ? '' : ` ${describeMutualWait(name, outerContract)}`;
   return (
-    `${name}: a call waits for the same one, which ${owner} began. If that has died, it goes on when the lease of ` +
-    `${formatDuration(leaseMs)} is over; \`lease\` makes it shorter.${mutual}`
+    `${name}: a call is waiting for an equal one that ${owner} started. If ${owner} has died, the call goes on when the lease of ` +
+    `${formatDuration(leaseMs)} is over. Set a shorter \`lease\` to wait less.${mutual}`
   );
 }
 

@@ -21,7 +21,7 @@ const facts = {
   },
   VERSION_MISMATCH: {
     retry: 'nobody',
-    next: 'Ask for the version that is deployed, or deploy the one that is asked for.',
+    next: 'Request the deployed version, or deploy the requested one.',
   },
   NO_IDENTITY: {
     retry: 'nobody',
@@ -30,7 +30,7 @@ const facts = {
   KEY_CONFLICT: { retry: 'nobody', next: 'Use another key for another intent.' },
   IN_FLIGHT: { retry: 'delay', next: 'Call again later: the same call is being executed right now.' },
   REENTRANT: { retry: 'nobody', next: 'Do not call a tool from inside its own run with the same identity.' },
-  IN_DOUBT: { retry: 'person', next: 'Look whether it landed, then `semel resolve` it.' },
+  IN_DOUBT: { retry: 'person', next: 'Check whether it landed, then `semel resolve` it.' },
   LEASE_LOST: { retry: 'delay', next: 'Call again: the ledger knows who holds the key now.' },
   NOT_LANDED: { retry: 'call', next: 'It definitely did not land: the same call may be tried again.' },
   FAILED: {

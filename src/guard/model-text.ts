@@ -5,7 +5,7 @@ import type { Receipt } from '../core/receipt.ts';
 
 /** For a model that would otherwise believe its call was executed as worded. */
 export function noteForModel({ replayed, skipped, settledAt, drift }: Receipt): string | undefined {
-  if (skipped) return 'The same call is under way elsewhere; nothing was started again.';
+  if (skipped) return 'The same call is already running; nothing was started again.';
   if (!replayed) return undefined;
   const wording =
     drift.length === 0

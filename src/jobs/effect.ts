@@ -88,7 +88,7 @@ export async function runEffect(options: EffectOptions): Promise<Report> {
           return undefined;
         const isTooLong = ending.exit === 0 && ending.stdout === undefined;
         const failure = new Error(
-          isTooLong ? 'printed more than is kept' : describeEnding(ending, options.timeoutMs),
+          isTooLong ? 'printed more than can be stored' : describeEnding(ending, options.timeoutMs),
         );
         didNotLand =
           ending.neverStarted ||

@@ -42,7 +42,7 @@ test('a call that was skipped because one is running is not reported as done', a
   expect(await mail.call({ args: {} }, () => 'sent')).toMatchObject({
     ok: true,
     value: undefined,
-    note: 'The same call is under way elsewhere; nothing was started again.',
+    note: 'The same call is already running; nothing was started again.',
   });
   resolve('sent');
   expect(await first).toMatchObject({ ok: true, value: 'sent', note: undefined });

@@ -265,7 +265,7 @@ describe('a command that failed', () => {
     process.kill(Number(at.lines('pid')[0]));
     const long = await ask('head -c 20000000 /dev/zero');
     expect(long).toMatchObject({ code: 0, stdout: '' });
-    expect(long.stderr).toContain('it printed 20000000 bytes, which is more than is kept');
+    expect(long.stderr).toContain('it printed 20000000 bytes, more than can be stored');
   });
 
   test('at its timeout is ended, and in doubt', async () => {
@@ -315,7 +315,7 @@ describe('the output', () => {
     expect(first.stdoutBytes()).toHaveLength(20_000_000);
     const second = await once().ended;
     expect(second).toMatchObject({ code: 0, stdout: '' });
-    expect(second.stderr).toContain('it printed 20000000 bytes, which is more than is kept');
+    expect(second.stderr).toContain('it printed 20000000 bytes, more than can be stored');
   });
 
   test('comes as it is printed, and stdin reaches the command', async () => {

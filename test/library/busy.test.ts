@@ -48,7 +48,7 @@ test('who waits long for another worker says so once, and when it goes on if tha
   await made.clock.advance(4_000);
   expect(said()).toEqual([]);
   await made.clock.advance(8_000);
-  const sentence = /^post: a call waits for the same one, which there:7 began\..*lease of 30s is over/;
+  const sentence = /^post: a call is waiting for an equal one that there:7 started\..*lease of 30s is over/;
   expect(said()).toEqual([expect.stringMatching(sentence), expect.stringMatching(sentence)]);
   ends[0]!.resolve('done');
   for (const call of [first, ...waiting]) expect(await made.clock.until(call)).toMatchObject({ ok: true });

@@ -359,7 +359,7 @@ describe('refusals', () => {
     const address = (await target.raw.about()).address;
     await source.raw.seal(address);
     await expect(copyLedger({ source: source.raw, target: target.raw })).rejects.toThrow(
-      /knows nothing of it/,
+      /does not know about it/,
     );
   });
 

@@ -80,7 +80,7 @@ function parseJson(input: string): unknown {
 
 /** Its run may stop for an approval, and a partial result must not be stored. */
 function agentToolError(name: string): SemelError {
-  return new SemelError('CONTRACT_INVALID', `${name} is an agent: what it does, its own tools do.`, {
+  return new SemelError('CONTRACT_INVALID', `${name} is an agent, whose effects come from its own tools.`, {
     path: name,
     next: "Guard the tools of that agent, and give it the policy 'read'.",
   });

@@ -198,7 +198,7 @@ async function inspect(
     throw new SemelError('FAILED', `${program ?? placeOf(values)} could not be asked: ${error.message}`, {
       next:
         error instanceof Unauthorized
-          ? 'Set SEMEL_MCP_AUTHORIZATION to what the header `Authorization` has to say.'
+          ? 'Set SEMEL_MCP_AUTHORIZATION to the value of the `Authorization` header.'
           : program === undefined
             ? 'Check that it is running, and that this is the URL clients use.'
             : 'Start it by hand to see what is wrong.',

@@ -175,7 +175,7 @@ async function tell(report: Report, { semel, facts }: Guard, call: Call): Promis
       else if (ending.exit !== 0) say(`${label} did not land (exit ${ending.exit}): the next call runs it`);
       else if (ending.stdout === undefined)
         say(
-          `${label} printed ${ending.stdoutBytes} bytes, which is more than is kept: later calls print nothing`,
+          `${label} printed ${ending.stdoutBytes} bytes, more than can be stored: later calls print nothing`,
         );
       if (ending.exit === 0 && ending.lostOutput) {
         say(`${label} is done, but its output could not be passed on: call it again to print it`);

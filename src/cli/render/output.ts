@@ -10,7 +10,7 @@ export async function writeResult(value: StoredValue): Promise<void> {
   const stdout = typeof value === 'string' ? value : stdoutOf(value);
   if (stdout !== undefined) await write(toBytes(stdout));
   else if (typeof value === 'object' && value.bytes !== undefined)
-    complain(`it printed ${value.bytes} bytes, which is more than is kept: no output to repeat`);
+    complain(`it printed ${value.bytes} bytes, more than can be stored: no output to repeat`);
   // A result that a person gave.
   else await write(Buffer.from(`${jsonText(value)}\n`));
 }

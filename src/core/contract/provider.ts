@@ -64,7 +64,7 @@ export function computeRerunWindow(
       'provider',
       `${name}: ${describeMemory(provider, rememberedMs)}, this contract for ${formatDuration(windowMs)}; in between, nothing could decide a doubt.`,
       provider.verified === false
-        ? 'Add `verify`; or, if you have read it yourself, pass { ...provider, verified: true }.'
+        ? 'Add `verify`; or, if you have checked its documentation yourself, pass { ...provider, verified: true }.'
         : `Add \`verify\`, or shorten \`${windowField}\`.`,
     );
   }

@@ -127,8 +127,7 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
   if (!isObject(file)) throw refusal(name, '', 'is not an object', 'Write { "version": 1, "tools": { … } }.');
   const twice = repeatedName(text);
   // Only the last would count, and the first may be the one that guards.
-  if (twice !== undefined)
-    throw refusal(name, twice, 'is there twice in one place', 'Remove one of the two.');
+  if (twice !== undefined) throw refusal(name, twice, 'appears twice in one place', 'Remove one of the two.');
   const at = (path: string, check: () => void) => checkAt(name, path, check);
   at('', () => checkKnown(name, file, fileFields));
   const { $schema, $comment, version, hints, weakWindow, tools = {} } = file as unknown as PolicyFile;

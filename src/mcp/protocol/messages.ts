@@ -75,13 +75,13 @@ export function readMessage(bytes: Buffer): ReadResult {
   const text = bytes.toString();
   const message = parseJson(text);
   if (message === undefined) return { refused: 'It is not JSON.' };
-  if (!isMessage(message)) return { refused: 'It is not a message of JSON-RPC.' };
+  if (!isMessage(message)) return { refused: 'It is not a JSON-RPC message.' };
   const near = nearName(message);
   if (near !== undefined)
     return { refused: `${near} is not a name of the protocol, but some readers take it for one.` };
   const isAsking = Array.isArray(message) || 'method' in asRecord(message);
   const twice = isAsking && mayBeCall(text) ? repeatedName(text) : undefined;
-  if (twice !== undefined) return { refused: 'A name is there twice in one object.' };
+  if (twice !== undefined) return { refused: 'An object has the same name twice.' };
   const exact = isToolCall(message) ? (parseMarked(text) as ToolCall | undefined) : undefined;
   if (!isToolCall(message) || exact === undefined) return { message };
   const { arguments: args, inputResponses, requestState } = exact.params;

@@ -133,7 +133,7 @@ export function createExchange(
       // The server is not back yet, or the client resumed the stream itself.
       const mayComeBack =
         answer === undefined || answer.statusCode === 409 || (answer.statusCode ?? 0) >= 500;
-      if (!mayComeBack) throw new MaybeLanded('The server does not go on with its answer.');
+      if (!mayComeBack) throw new MaybeLanded('The server stopped in the middle of its answer.');
       await pause(defaultRetryMs, undefined, { signal });
     }
   }

@@ -147,7 +147,7 @@ function warnAbout(
     );
   for (const steps of whole)
     warnOnce(
-      `${name}: \`${steps.join('.')}\` can also be given as something else than an object, or only beside other args, so all that the schema fills in there is in the key. Name the earlier form in \`was\` when you add a field with a default to it.`,
+      `${name}: \`${steps.join('.')}\` may also be something other than an object, or needs other args, so all defaults that the schema fills in there are in the key. Name the earlier form in \`was\` when you add a field with a default to it.`,
     );
   for (const steps of stuck)
     warnOnce(

@@ -82,8 +82,8 @@ export function resolveError(
       now === undefined || now.status === 'succeeded' ? 'To run it again, `forget` it.' : adviceForOpen(now),
     ],
     early: [
-      'may still land: a request of it can be on its way.',
-      `Decide in ${Math.ceil((now?.inFlightMs ?? 0) / 1000)} s, or force it (\`force\`, \`--force\`) if you are sure.`,
+      'may still land: its request may be in flight.',
+      `Wait ${Math.ceil((now?.inFlightMs ?? 0) / 1000)} s, then decide; or force it (\`force\`, \`--force\`) if you are sure.`,
     ],
   };
   const [happened, next] = sentences[why];

@@ -58,7 +58,7 @@ export function plan(there: About, here: About | undefined): 'copy' | 'go on' | 
     );
   if (Math.abs(there.now - here.now) > toleranceMs)
     throw unsafe(
-      `The clocks of the two stores are ${Math.round(Math.abs(there.now - here.now) / 60_000)} minutes apart: what was remembered would end too early or too late.`,
+      `The clocks of the two stores are ${Math.round(Math.abs(there.now - here.now) / 60_000)} minutes apart: records would expire too early or too late.`,
       'Correct the clock that is wrong, then copy.',
     );
   const isOurs = here.cameFrom === there.incarnation;
@@ -68,8 +68,8 @@ export function plan(there: About, here: About | undefined): 'copy' | 'go on' | 
   if (isGoingOn) return 'go on';
   if (there.movedTo !== here.address) throw movedError(there.address, there.movedTo);
   throw unsafe(
-    `The ledger ${there.address} was sealed for a copy to ${here.address}, which knows nothing of it.`,
-    'If that one was never in use, take the seal back (`semel store copy --unseal`) and copy again; else restore it from a backup.',
+    `The ledger ${there.address} was sealed for a copy to ${here.address}, which does not know about it.`,
+    'If that one was never in use, take the seal back (`semel store copy --unseal`) and copy again; otherwise restore it from a backup.',
   );
 }
 

@@ -18,7 +18,7 @@ export const doubtBacklog: Check<'DOUBT_BACKLOG'> = {
         {
           namespace,
           found: `${count(members.length, 'record is', 'records are')} in doubt, the oldest for ${ago(oldest)}: calls for them are refused until somebody decides.`,
-          next: `Look whether they landed, and decide: semel doubt ${optionsFor(namespace)}`.trim(),
+          next: `Check whether they landed, and decide: semel doubt ${optionsFor(namespace)}`.trim(),
           records: examples(members),
         },
       ];

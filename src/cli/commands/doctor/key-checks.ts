@@ -28,7 +28,7 @@ export const keyNeverHits: Check<'KEY_NEVER_HITS'> = {
           namespace,
           contract,
           found: `The same args came again within seconds under another key, ${count(repeats, 'time')}, and none of these keys was ever hit: ${whyNew(chains)}.`,
-          next: 'Name what is made for each call in `volatile` and what a model words differently in `content`, and pass the conversation, turn or run that a retry shares with its first call.',
+          next: 'Put fields that are generated for each call into `volatile`, and fields that a model words differently into `content`. Pass the conversation, turn or run that a retry shares with its first call.',
           records: examples(repeated),
           lastAt: latest(repeated.map(({ createdAt }) => createdAt.getTime())),
         },

@@ -48,14 +48,14 @@ export const durability: Check<'DURABILITY'> = {
         found: facts.forgets,
         next:
           files === undefined && facts.location !== 'memory'
-            ? 'Let the server keep what it confirms: change the setting that is named there.'
-            : 'Keep the ledger on a disk that outlives the machine’s next start: SEMEL_STORE=sqlite:<path>.',
+            ? 'Make the server durable: change the setting that is named there.'
+            : 'Keep the ledger on a disk that survives a reboot: SEMEL_STORE=sqlite:<path>.',
       });
     // A ledger that was refused has not been set right, and its refusal says what to do.
     if (facts !== undefined && files?.journal === 'rollback')
       found.push({
         found: `${files.path} was not in WAL mode when it was looked at: it was just restored from a backup, or another program has changed how it is written.`,
-        next: 'Nothing, if it was restored: semel has set it right again. Otherwise find out which program opened it, and let only semel write it.',
+        next: 'Nothing, if it was restored: semel has already corrected it. Otherwise find out which program opened it, and let only semel write it.',
       });
     return found;
   },
@@ -74,7 +74,7 @@ export const clock: Check<'CLOCK'> = {
     if (future.length > 0)
       found.push({
         found: `${count(future.length, 'record was', 'records were')} written by a clock that is ahead of this one.`,
-        next: 'Compare the clock of this machine with a right one. What was written in the future expires too late.',
+        next: 'Compare this machine’s clock with a correct one. Records written in the future expire too late.',
         records: examples(future),
       });
     return found;
@@ -118,8 +118,8 @@ export const logSize: Check<'LOG_SIZE'> = {
     if (files === undefined || files.logBytes <= muchLog) return [];
     return [
       {
-        found: `The log ${files.path}-wal has ${megabytes(files.logBytes)}: for long nobody could fold it into the ledger.`,
-        next: 'Find who keeps a read transaction open on it (a shell, a backup, a viewer), and end that.',
+        found: `The log ${files.path}-wal has grown to ${megabytes(files.logBytes)}: it could not be merged into the ledger for a long time.`,
+        next: 'Find the program that keeps a read transaction open on it (a shell, a backup, a viewer), and close it.',
       },
     ];
   },

@@ -63,7 +63,7 @@ export const windowTooLong: Check<'WINDOW_TOO_LONG'> = {
           namespace,
           contract,
           found: `It is remembered for ${formatDuration(last.windowMs)}, but its provider’s key counts for ${formatDuration(last.rerunWithinMs)} only: of what is in doubt in between, \`verify\` alone can decide.`,
-          next: 'Shorten `window` to that of the provider, or make sure that `verify` finds also what is old.',
+          next: 'Shorten `window` to the provider’s, or make sure that `verify` also finds old effects.',
           records: examples(taken),
           lastAt: new Date(last.at),
         },

@@ -43,7 +43,7 @@ export function hintOf({ path, first, second }: Difference): string | undefined 
 export function freshHint(path: string, value: unknown): string | undefined {
   const kind = freshValue(value);
   if (kind !== undefined)
-    return `it looks like ${kind}, which is another one at each call: put it into --volatile`;
+    return `it looks like ${kind}, which changes with each call: put it into --volatile`;
   if (suspiciousFields({ identity: [path], content: [], volatile: [] }, []).length > 0)
     return 'its name suggests that it changes with every call: put it into --content or --volatile';
   return undefined;

@@ -68,7 +68,7 @@ export async function* jsonArray(
         if (character === '[' || character === '{') depth += 1;
         if (character === ']' || character === '}') depth -= 1;
         // An extra bracket would end the wrong array.
-        if (depth < 1) throw malformed(line, 'closes more than was opened');
+        if (depth < 1) throw malformed(line, 'has a closing bracket too many');
         if (element !== '' || !isSpace) element += character;
       }
       if (element.length > mostCharacters) throw tooLong(startLine, mostCharacters);

@@ -64,7 +64,7 @@ test.each([
   ['a comma at the end', '[{"id":1},\n]', 'line 2 has a comma without a value'],
   ['an array that is cut off', '[{"id":1},\n{"id":2}', 'line 2 is the last, and the array has no end'],
   ['text after the array', '[{"id":1}]\n{"id":2}', 'line 2 has text after the end of the array'],
-  ['brackets that do not fit', '[{"id":1}}\n]', 'line 1 closes more than was opened'],
+  ['brackets that do not fit', '[{"id":1}}\n]', 'line 1 has a closing bracket too many'],
   ['a CSV line with too few fields', 'a,b\n1,2\n3\n', 'line 3 has 1 fields, and the first line names 2'],
   ['a CSV line with too many fields', 'a,b\n1,2,3\n', 'line 2 has 3 fields, and the first line names 2'],
   ['two CSV columns of one name', 'a,b,a\n1,2,3\n', 'line 1 names the column "a" twice'],
