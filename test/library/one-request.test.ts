@@ -280,12 +280,27 @@ describe('what is not the answer to a request', () => {
     expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT' });
   });
 
-  test('a success, and then a mistake: in doubt', async () => {
+  test.each(names)('a success with %s, and then a mistake: in doubt', async (name) => {
     const run = async (ctx: AttemptContext) => {
-      await ctx.fetch(at(server.url, '/status/200'), { method: 'POST' });
+      await sendBy(name)(at(server.url, '/status/200'), ctx);
       throw Object.assign(new Error('my own check'), { status: 422 });
     };
     expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT' });
+  });
+
+  test('an answer on a connection that another run opened is seen as well', async () => {
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    const send = () => axios.post(at(server.url, '/status/200'), {}, { httpAgent: agent });
+    const run = async () => {
+      await send();
+      throw Object.assign(new Error('my own check'), { status: 422 });
+    };
+    expect(await Promise.all([ended(run), ended(run), ended(run)])).toMatchObject([
+      { code: 'IN_DOUBT' },
+      { code: 'IN_DOUBT' },
+      { code: 'IN_DOUBT' },
+    ]);
+    agent.destroy();
   });
 
   test('an untrusted certificate: the server got no request', async () => {
@@ -323,7 +338,7 @@ describe('what is not the answer to a request', () => {
 });
 
 describe('by structure', () => {
-  const none: Seen = { requests: [], sent: 0, provider: undefined };
+  const none: Seen = { requests: [], sent: 0, hasSuccess: false, provider: undefined };
   const error = (fields: object) => Object.assign(new Error('x'), fields);
   const headers = { 'x-request': '1' };
 
@@ -387,6 +402,29 @@ describe('by structure', () => {
     ['ENOTFOUND (node-fetch)', { code: 'ENOTFOUND', type: 'system' }, 'notLanded'],
     ['ECONNRESET', { code: 'ECONNRESET', syscall: 'read' }, undefined],
     ['EPIPE', { code: 'EPIPE', syscall: 'write' }, undefined],
+    // A program gives what it caught a status of its own.
+    ['a 400 made from a reset', { status: 400, cause: error({ code: 'ECONNRESET' }) }, undefined],
+    ['a 429 made from a 500', { status: 429, cause: error({ status: 500 }) }, undefined],
+    ['a 404 made from a 200', { statusCode: 404, cause: error({ response: { status: 200 } }) }, undefined],
+    ['a 422 made from a timeout', { status: 422, cause: error({ name: 'TimeoutError' }) }, undefined],
+    ['a 403 made from an abort', { status: 403, cause: new DOMException('x', 'AbortError') }, undefined],
+    ['a 400 made from several', { status: 400, cause: new AggregateError([error({})]) }, undefined],
+    [
+      'a 400 made from a refused connection',
+      { status: 400, cause: error({ code: 'ECONNREFUSED' }) },
+      undefined,
+    ],
+    ['a 422 passed on', { status: 422, cause: error({ response: { status: 422 } }) }, 'rejected'],
+    [
+      'ECONNREFUSED made from a reset',
+      { code: 'ECONNREFUSED', cause: error({ code: 'ECONNRESET' }) },
+      undefined,
+    ],
+    [
+      'axios with the adapter of fetch, no connection',
+      { code: 'ERR_NETWORK', cause: error({ code: 'ECONNREFUSED', syscall: 'connect' }) },
+      'notLanded',
+    ],
   ])('%s', (_, fields, meaning) => {
     expect(oneRequest(error(fields), none)).toBe(meaning);
   });

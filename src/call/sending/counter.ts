@@ -1,24 +1,29 @@
-// Counts the HTTP requests that a run makes with any client of `fetch`, undici or node:http. Only more than one says
-// something: what these channels do not report (HTTP/2, plain sockets) is not counted.
+// Counts the HTTP requests that a run makes with any client of `fetch`, undici or node:http, and their answers. Only more than
+// one request, or a success, says something: what these channels do not report (HTTP/2, plain sockets) is not counted.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe } from 'node:diagnostics_channel';
 
 interface Counter {
   count: number;
+  hasSuccess: boolean;
   /** A call inside another run belongs to both. */
   readonly outer: Counter | undefined;
 }
 
+/** What was counted so far. */
+export type Counted = Readonly<Pick<Counter, 'count' | 'hasSuccess'>>;
+
 const current = new AsyncLocalStorage<Counter>();
+/** Whose request it is: its answer may arrive in the context of another. */
+const counters = new WeakMap<object, Counter>();
 let isListening = false;
 
-/** Runs `work`; returns how many requests it and what it started have made so far. */
-export function countRequests<T>(work: () => T): { readonly value: T; readonly count: () => number } {
+/** Runs `work` and counts the requests that it and what it starts make. */
+export function countRequests<T>(work: () => T): { readonly value: T; readonly counted: Counted } {
   listen();
-  const counter: Counter = { count: 0, outer: current.getStore() };
-  const value = current.run(counter, work);
-  return { value, count: () => counter.count };
+  const counter: Counter = { count: 0, hasSuccess: false, outer: current.getStore() };
+  return { value: current.run(counter, work), counted: counter };
 }
 
 /** For the life of the process, from the first tool that needs it: others pay nothing. */
@@ -26,8 +31,24 @@ function listen(): void {
   if (isListening) return;
   isListening = true;
   for (const channel of ['undici:request:create', 'http.client.request.created']) subscribe(channel, add);
+  for (const channel of ['undici:request:headers', 'http.client.response.finish']) subscribe(channel, see);
 }
 
-function add(): void {
-  for (let counter = current.getStore(); counter !== undefined; counter = counter.outer) counter.count += 1;
+interface Message {
+  readonly request: object;
+  readonly response?: { readonly statusCode?: number };
+}
+
+function add(message: unknown): void {
+  const own = current.getStore();
+  if (own !== undefined) counters.set((message as Message).request, own);
+  for (let counter = own; counter !== undefined; counter = counter.outer) counter.count += 1;
+}
+
+function see(message: unknown): void {
+  const { request, response } = message as Message;
+  const status = response?.statusCode ?? 0;
+  if (status < 200 || status > 299) return;
+  for (let counter = counters.get(request); counter !== undefined; counter = counter.outer)
+    counter.hasSuccess = true;
 }

@@ -6,7 +6,7 @@ import type { Provider } from '../../core/contract/provider.ts';
 import { SemelError } from '../../core/errors.ts';
 import { providerKey } from '../../core/key/key.ts';
 import { MaybeLanded } from '../../core/signals.ts';
-import { countRequests } from './counter.ts';
+import { type Counted, countRequests } from './counter.ts';
 import { followRedirect } from './redirect.ts';
 import { findSdkKey, readCarriedKey, sdkKeyPrefix, withKey } from './request-key.ts';
 import type { Stop } from './stop.ts';
@@ -37,7 +37,7 @@ export class Requests {
   #dispatches: Set<Promise<void>> | undefined;
   #identifying: Promise<unknown> | undefined;
   #isOver = false;
-  #counted: (() => number) | undefined;
+  #counted: Counted | undefined;
   /** Of the last answer. */
   headers: Headers | undefined;
 
@@ -51,12 +51,17 @@ export class Requests {
 
   /** How many HTTP requests were made by any client while `count` was asked to. */
   get sent(): number {
-    return this.#counted?.() ?? 0;
+    return this.#counted?.count ?? 0;
+  }
+
+  /** One of these requests was answered with a success. */
+  get hasSuccess(): boolean {
+    return this.#counted?.hasSuccess ?? false;
   }
 
   count<T>(work: () => T): T {
-    const { value, count } = countRequests(work);
-    this.#counted = count;
+    const { value, counted } = countRequests(work);
+    this.#counted = counted;
     return value;
   }
 

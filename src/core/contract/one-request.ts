@@ -6,6 +6,7 @@ import {
   classifyRequestError,
   classifyStatus,
   listCauses,
+  mayHaveArrived,
   type RequestFate,
 } from './classify.ts';
 
@@ -15,6 +16,8 @@ export interface Seen {
   readonly requests: readonly RequestFate[];
   /** How many HTTP requests `run` made with any client of `fetch`, undici or node:http, as far as they can be counted. */
   readonly sent: number;
+  /** One of these was answered with a success (2xx). */
+  readonly hasSuccess: boolean;
   /** What the contract's provider says about the error. */
   readonly provider: Classified | undefined;
 }
@@ -34,20 +37,36 @@ export function oneRequest(error: unknown, seen: Seen): Classified | undefined {
   if (seen.requests.length > 1 || seen.sent > 1) return undefined;
   const [fate] = seen.requests;
   if (fate === 'landed') return undefined;
-  return seen.provider ?? meaningOfFate[fate ?? readFate(error)];
+  if (seen.provider !== undefined) return seen.provider;
+  // As above: whatever has a status now, it is not the answer to the request. Slack refuses with a 200.
+  if (fate === undefined && seen.hasSuccess && !listParts(error).some(readSlack)) return undefined;
+  return meaningOfFate[fate ?? readFate(error)];
 }
 
 /** What an error of any known client says about its request. */
 export function readFate(error: unknown): RequestFate {
   const chain = listParts(error);
   if (chain.some(isOneOfSeveral)) return 'ambiguous';
-  for (const part of chain) {
-    const fate = readSlack(part) ?? readAws(part) ?? readStatus(part);
-    if (fate !== undefined) return fate === 'landed' ? 'ambiguous' : fate;
-  }
-  if (chain.some(hasNotConnected)) return 'not sent';
-  // Not of the whole chain: each part has its own causes.
-  return chain.some((part) => classifyRequestError(part) === 'not sent') ? 'not sent' : 'ambiguous';
+  const answers = chain.map(readAnswer);
+  const known = chain
+    .map((part, nth) => answers[nth] ?? readConnection(part))
+    .filter((fate) => fate !== undefined);
+  const innermost = known.at(-1) ?? 'ambiguous';
+  // A status that a program gave to what it caught is not the target's answer.
+  const isDisputed = answers.some((fate) => fate !== undefined) && known.some((fate) => fate !== innermost);
+  return isDisputed || innermost === 'landed' ? 'ambiguous' : innermost;
+}
+
+function readAnswer(part: Part): RequestFate | undefined {
+  return readSlack(part) ?? readAws(part) ?? readStatus(part);
+}
+
+/** What a part says about the connection, if it does. */
+function readConnection(part: Part): RequestFate | undefined {
+  if (hasNotConnected(part) || classifyRequestError(part) === 'not sent') return 'not sent';
+  const { name, code } = part;
+  const isBrokenOff = name === 'TimeoutError' || name === 'AbortError' || part instanceof AggregateError;
+  return isBrokenOff || (typeof code === 'string' && mayHaveArrived(code)) ? 'ambiguous' : undefined;
 }
 
 type Part = Readonly<Record<string, unknown>>;
