@@ -165,6 +165,16 @@ describe('the client of Resend', () => {
     ]);
   });
 
+  test.each(['Ann <Ann@example.com>', ' ann@example.com '])(
+    'finds a mail that was sent to %j',
+    async (to) => {
+      const at = await standIn('Resend email');
+      at.add(mail('ann@example.com', 'semel-mark'));
+      const client = new Resend(token, { baseUrl: at.url });
+      expect(await ask(verifyResendEmail({ client, to: () => to }))).toBe('landed');
+    },
+  );
+
   test('tells a wrong key and a rate limit', async () => {
     const at = await standIn('Resend email');
     const verify = (key: string) =>

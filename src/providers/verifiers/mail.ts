@@ -53,7 +53,7 @@ export function verifyResendEmail<Args>(options: ResendOptions<Args>): Verifier<
     const mark = ctx.mark(options.part);
     const { emails } =
       options.client === undefined ? resendWithToken(options as TokenAccess, ctx.signal) : options.client;
-    const to = options.to(args).toLowerCase();
+    const to = bareAddress(options.to(args));
     const since = earliest(ctx)?.getTime() ?? 0;
     const get = async (id: string) => unwrap(await emails.get(id));
     return search<ResendEmail, never>(
@@ -81,6 +81,11 @@ export function verifyResendEmail<Args>(options: ResendOptions<Args>): Verifier<
       ctx,
     );
   };
+}
+
+/** `Ann <ann@example.com>` may be listed without the name. */
+function bareAddress(recipient: string): string {
+  return (/<([^<>]+)>/.exec(recipient)?.[1] ?? recipient).trim().toLowerCase();
 }
 
 function isTo({ to }: ResendEmail, address: string): boolean {
