@@ -41,7 +41,7 @@ export function strictError({ tool }: Call, record: StoredRecord, fields: readon
 /** Says only that the record exists: not when it was made, by which process, or how it ended. */
 export function foreignError({ tool, identity }: Call, { status, lapsed }: StoredRecord): SemelError {
   const { name } = tool.contract;
-  // Whether this caller may run is decided when the other one has ended: nothing may have landed.
+  // If the other execution does not land, this caller may run, so it should try again later.
   if (status === 'running' && !lapsed)
     return new SemelError('IN_FLIGHT', `${name} is being executed for another caller.`, {
       retryAfterMs: 1_000,

@@ -1,4 +1,4 @@
-// Where a hand-off stands on its way to another process. Whoever writes it and whoever reads it must mean the same place.
+// Where a hand-off is put on its way to another process. Its writer and its reader must use the same place.
 
 export const handoffHeader = 'Semel-Context';
 /** In `_meta` of a request of MCP. */

@@ -5,7 +5,7 @@ export class NotLanded extends Error {
   override readonly name = 'NotLanded';
 }
 
-/** The target definitely refused it: trying the same again is no use. */
+/** The target definitely refused it: retrying the same request is useless. */
 export class Rejected extends Error {
   override readonly name = 'Rejected';
 }

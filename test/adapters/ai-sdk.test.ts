@@ -279,7 +279,7 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
     expect(await other).toBe(circular);
   });
 
-  test('a number that JSON has no word for ends no run', async () => {
+  test('a number that JSON cannot express does not end the run', async () => {
     const execute = async () => ({ id: 12_345_678_901_234_567_890n });
     const tools = guard(semel, { refund: { inputSchema, execute } }, policy);
     const model = scripted(Model, [[refundCall], [refundCall]]);

@@ -160,7 +160,7 @@ describe('4.1 a call that is made again from a checkpoint', () => {
   );
 
   test.each([...guarded, 'not at all'] as const)(
-    '4.1 has a new id and a new task when the model plans it anew, and is the same intent all the same (guarded %s)',
+    '4.1 has a new id and a new task when the model plans again, and is still the same intent (guarded %s)',
     async (guarding) => {
       const { agent } = stage(guarding, { script: [[to('ada')], [to('ada')]] });
       await agent.invoke(says('Write to Ada.'), thread('t'));
@@ -256,7 +256,7 @@ describe('4.2 calls of one step are tasks of their own', () => {
   );
 
   test.each([...guarded, 'not at all'] as const)(
-    '4.2 a checkpoint that is written at the exit only loses the whole run: it is planned anew with new ids (guarded %s)',
+    '4.2 a checkpoint written only at the exit loses the whole run: it is planned again with new ids (guarded %s)',
     async (guarding) => {
       const script = [[to('bob'), to('ada')]];
       const { middleware, ids } = crashAfter('ada');

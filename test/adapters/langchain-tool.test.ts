@@ -326,7 +326,7 @@ describe('streams', () => {
 describe('who asks', () => {
   const perTurn = { effect: 'write-non-idempotent' } as const;
 
-  test('an agent inside a tool is asked anew with each plan: its turn is a guess, and the words count', async () => {
+  test('an agent inside a tool is asked again with each plan: its turn is a guess, and the words count', async () => {
     const inner = () =>
       createAgent({ model: new ScriptedModel([[call]]), tools: [guard(semel, refundTool(), perTurn)] });
     const delegate = tool(

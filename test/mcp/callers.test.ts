@@ -528,7 +528,7 @@ describe('a server over stdio, which takes its account from the environment', ()
     expect(isKept(await callAs(here, env, options, asUser('ann')))).toBe(true);
   }, 60_000);
 
-  test('what a desktop, a shell, a build or an agent sets for itself makes no other account', () => {
+  test('variables that a desktop, shell, build or agent sets do not make another account', () => {
     const passing = [
       ...['PATH', 'HOME', 'USER', 'LOGNAME', 'PWD', 'HOSTNAME', 'TERM', 'LANG', 'DISPLAY', 'XAUTHORITY'],
       ...[

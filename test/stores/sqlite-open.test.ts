@@ -255,7 +255,7 @@ describe('refused as a place', () => {
   test.each([
     [0x01021994, /is on tmpfs: it is lost when the machine restarts/],
     [0x794c7630, /container's own file system: it is lost when the container is replaced/],
-  ])('not refused, but said: a file system that forgets, %i', async (type, sentence) => {
+  ])('warns about a file system that is lost on a restart, %i', async (type, sentence) => {
     const store = sqliteStore({ path: newPath(), machine: { fileSystem: () => type } });
     expect((await store.open()).forgets).toMatch(sentence);
     await store.close();
@@ -287,7 +287,7 @@ describe('refused as a place', () => {
     await store.close();
   });
 
-  test('a folder that cannot be made', async () => {
+  test('a folder that cannot be created', async () => {
     const file = join(newFolder(), 'file');
     writeFileSync(file, '');
     const error = await refusal({ path: join(file, 'ledger.db') });
@@ -325,7 +325,7 @@ describe('refused as a place', () => {
   }
 
   test.runIf(isRoot)(
-    'a journal that another user has laid beside it, which would be played back',
+    'a journal that another user has put next to it, which SQLite would play back',
     async () => {
       const path = await usedLedger();
       const before = readFileSync(path);

@@ -38,7 +38,7 @@ type InputOf<Tool> = Tool extends { execute?: infer Execute }
       : never
   : never;
 
-/** Not by the parts of a union: one tool of the AI SDK has a union of shapes. */
+/** Does not distribute over a union: one tool of the AI SDK is a union of shapes. */
 type NeedsPolicy<Tool> = [Tool] extends [ToolFunction<never, unknown>]
   ? false
   : [InputOf<Tool>] extends [never]

@@ -46,7 +46,7 @@ export function sharedTrial(schema: StandardSchema, validate: Try, input: unknow
   return learning;
 }
 
-/** Names and kinds, as far as trials go into them; never a value. Undefined: something is in it that is no data. */
+/** Names and kinds, as far as trials go into them; never a value. Undefined: it contains something that is not data. */
 function describeShape(value: unknown, depth: number): string | undefined {
   if (depth > 2 * maxDepth) return undefined;
   if (Array.isArray(value)) {

@@ -30,7 +30,7 @@ test('tens of thousands of contracts are added and listed in a time that grows w
 test.each([
   ['an old one, at the first new name', 0],
   ['a new one, at the next', 1],
-])('of many contracts, a changed name is noticed: %s', (_, isLater) => {
+])('detects a changed name among many contracts: %s', (_, isLater) => {
   const database = newDatabase();
   const first = createScopes(database as unknown as SqliteLike);
   for (let nth = 0; nth < 500; nth += 1) first.ensureId('default', nameOf(nth));

@@ -140,7 +140,7 @@ async function glance(store: Store, request: ClaimRequest): Promise<Loss | undef
   return atOnce(request);
 }
 
-/** Whoever won with this request, seen from any handle. */
+/** The attempt that won with this request, seen from any handle. */
 export function attemptOf(
   store: Store,
   request: ClaimRequest,

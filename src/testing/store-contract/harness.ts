@@ -1,5 +1,5 @@
-// What the contract asks of whoever brings a store: a fresh one per case, a second handle on the same data, and
-// a hand on its clock. What a harness cannot do is skipped with a reason, never passed in silence.
+// What a store's author must provide to run the contract: a fresh store per case, a second handle on the same data, and
+// control of its clock. What a harness cannot do is skipped with a reason, never passed in silence.
 
 import type { Store } from '../../store/store.ts';
 

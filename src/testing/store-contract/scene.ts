@@ -21,7 +21,7 @@ export interface Scene {
   /** What another process would see; the same store where the harness has no second handle. */
   readonly elsewhere: Store;
   advance(ms: number): Promise<void>;
-  /** Lets the lease of whoever claimed last run out. */
+  /** Lets the lease of the last claim run out. */
   lapse(): Promise<void>;
   unsteady(on: boolean, offMs?: number): Promise<void>;
   reboot(): Promise<void>;

@@ -71,7 +71,7 @@ export const windowTooLong: Check<'WINDOW_TOO_LONG'> = {
     }),
 };
 
-/** A contract takes its timeout off the provider's window, since a request may be under way so long: that is no gap. */
+/** A contract takes its timeout off the provider's window, since a request may be in flight that long: that is not a gap. */
 const marginMs = 3_600_000;
 
 interface Terms {

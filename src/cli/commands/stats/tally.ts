@@ -110,7 +110,7 @@ export function createTally(
       const isPrevented = detail.would === 'replay' || detail.would === 'busy';
       count(record, isPrevented ? 'wouldPrevent' : 'wouldHold', at, times);
     } else if (type === 'resolved' && isInTime && verdicts.has(detail.act)) {
-      // A killed run that `semel run` starts again is no person's decision.
+      // A killed run that `semel run` starts again is not a person's decision.
       if (detail.by === 'semel run') decided += 1;
       else resolved += 1;
     } else if (
