@@ -6,6 +6,7 @@ import { findSimilar } from '../core/contract/known-fields.ts';
 import { parseDuration } from './args/flag-values.ts';
 import { type CommandName, summaries } from './commands/summaries.ts';
 import { text, toggle } from './flags.ts';
+import { foldText } from './render/fold.ts';
 import { usageError } from './usage.ts';
 
 export interface Flag {
@@ -89,7 +90,7 @@ export function command<const All extends Flags>(definition: Definition<All>): C
     async run(args, commands) {
       const input = { ...parse(definition.name, flags, args), commands };
       if (input.values.help === true) {
-        process.stdout.write(help());
+        process.stdout.write(foldText(help()));
         return 0;
       }
       return definition.run(input as unknown as Input<All>);

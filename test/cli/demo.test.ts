@@ -35,7 +35,7 @@ test('without a terminal, one incident prints plain lines', async () => {
   expect(stdout).toMatch(/^ {4}IN_DOUBT: may have landed\. Nothing was sent again\.$/m);
   expect(stdout).toMatch(/types: semel resolve \S+ landed$/m);
   expect(stdout).toMatch(
-    /^2\. A job killed after its effect +2 invoices +1 invoice, in doubt until a person decided$/m,
+    /^2\. A job killed after its effect +2 invoices +1 invoice, in doubt until decided$/m,
   );
   expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
 });

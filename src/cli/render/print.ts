@@ -4,6 +4,7 @@ import { styleText } from 'node:util';
 import { formatDuration } from '../../core/contract/duration.ts';
 import { escapeInvisible } from '../../core/visible.ts';
 import { redactSecrets } from '../../store/address.ts';
+import { terminalWidth } from './fold.ts';
 import { jsonText } from './json-text.ts';
 
 /** Makes untrusted text safe for one line. Every printed line gets it; use it for text that is measured or styled. */
@@ -72,23 +73,26 @@ export interface Cell {
   readonly style?: Style;
 }
 
-/** The last column is cut to the terminal's width. */
+/** The last column is cut to the terminal's width; if it gets too little room, so is the column that yields. */
 export function table(
   head: readonly string[],
   rows: readonly (readonly (string | Cell)[])[],
+  yielding?: string,
 ): readonly string[] {
   const cells = rows.map((row) => row.map((cell) => (typeof cell === 'string' ? { text: cell } : cell)));
   const shown = cells.map((row) => row.map(({ text }) => printable(text)));
   const widths = head.map((name, at) =>
     shown.reduce((most, row) => Math.max(most, (row[at] ?? '').length), name.length),
   );
-  const room = (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY;
+  const room = terminalWidth();
+  if (yielding !== undefined) shrink(widths, head.indexOf(yielding), room);
   const line = (texts: readonly string[], style: (at: number, text: string) => string) => {
     let used = 0;
     return texts
       .map((text, at) => {
         const isLast = at === texts.length - 1;
-        const padded = isLast ? cut(text, room - used) : text.padEnd(widths[at] as number);
+        const width = widths[at] as number;
+        const padded = isLast ? cut(text, room - used) : cut(text, width).padEnd(width);
         used += padded.length + 2;
         return style(at, padded);
       })
@@ -104,6 +108,18 @@ export function table(
       }),
     ),
   ];
+}
+
+/** Below this, a column says too little. */
+const minLast = 16;
+const minOther = 12;
+
+/** Takes room from one column for the last one. */
+function shrink(widths: number[], at: number, room: number): void {
+  const others = widths.reduce((sum, width, n) => (n === widths.length - 1 ? sum : sum + width + 2), 0);
+  const missing = others + Math.min(widths.at(-1) ?? 0, minLast) - room;
+  const width = widths[at];
+  if (width !== undefined && missing > 0) widths[at] = Math.min(width, Math.max(minOther, width - missing));
 }
 
 export function cut(text: string, width: number): string {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { command } from '../../command.ts';
 import { choice } from '../../flags.ts';
+import { fold } from '../../render/fold.ts';
 import { print, printable, printJson, styled, table } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import type { Incident } from './incident.ts';
@@ -27,13 +28,15 @@ once with semel.`,
     if (values.store !== undefined || values.namespace !== undefined)
       throw usageError('demo', 'it uses its own ledger', 'Leave out --store and --namespace.');
     const chosen = incidents.map((_, at) => at).filter((at) => !values.only || values.only === `${at + 1}`);
-    const tell = values.json ? () => undefined : print;
+    const tell = values.json
+      ? () => undefined
+      : (...lines: string[]) => print(...lines.flatMap((line) => fold(line)));
     const startedAt = performance.now();
     const played = await inTemporaryFolder((folder) => playAll(chosen, folder, tell));
     const tookMs = Math.round(performance.now() - startedAt);
     const kept = played.every(({ semel }) => semel.landed === 1);
     if (values.json) printJson({ kept, tookMs, incidents: played.map(reported) });
-    else print(...ending(played, kept, tookMs));
+    else print(...ending(played, kept, tookMs).flatMap((line) => fold(line)));
     return kept ? 0 : 1;
   },
 });
@@ -85,7 +88,7 @@ async function inTemporaryFolder<T>(work: (folder: string) => Promise<T>): Promi
 
 function landedText({ effect: [one, many] }: Incident, { landed, inDoubt }: Outcome): string {
   const times = `${landed} ${landed === 1 ? one : many}`;
-  return inDoubt === 0 ? times : `${times}, in doubt until a person decided`;
+  return inDoubt === 0 ? times : `${times}, in doubt until decided`;
 }
 
 function landedStyled(incident: Incident, outcome: Outcome): string {

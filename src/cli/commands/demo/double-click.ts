@@ -3,7 +3,7 @@
 import type { Actor, Incident } from './incident.ts';
 
 export const doubleClick: Incident = {
-  title: 'A double click, in two wordings',
+  title: 'A double click, two wordings',
   happened: 'Somebody clicks twice. Two workers let the model write the mail and send it at the same moment.',
   effect: ['mail', 'mails'],
   play: ({ startTogether }) => startTogether([{ nth: 1 }, { nth: 2 }]),

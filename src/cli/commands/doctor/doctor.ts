@@ -5,6 +5,7 @@ import { findSimilar } from '../../../core/contract/known-fields.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { command } from '../../command.ts';
 import { text, texts } from '../../flags.ts';
+import { fold } from '../../render/fold.ts';
 import { complain, print, printable, printJson, relative, styled } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { findingIds, findingsIn } from './checks.ts';
@@ -86,7 +87,7 @@ function entry({ id, namespace, contract, found, next, records, lastAt }: Findin
     printable(`  ${found}${when}`),
     printable(`  Do: ${next}`),
     ...(records === undefined ? [] : [printable(`  Records: ${records.join(', ')}`)]),
-  ];
+  ].flatMap((line) => fold(line));
 }
 
 function summary(reading: Reading, ids: readonly string[], findings: readonly Finding[]): readonly string[] {
@@ -102,7 +103,7 @@ function summary(reading: Reading, ids: readonly string[], findings: readonly Fi
     findings.length === 0
       ? styled('green', 'Nothing is wrong.')
       : `${count(findings.length, 'finding')}. semel explain <id> says more.`;
-  return [`Looked at ${printable(lookedAt)}, with ${made} checks.`, verdict];
+  return [...fold(`Looked at ${printable(lookedAt)}, with ${made} checks.`), verdict];
 }
 
 function placeOf({ facts, files }: Reading): string {
@@ -114,7 +115,7 @@ function wrap(words: readonly string[]): string {
   const lines = [''];
   for (const word of words) {
     const line = lines.at(-1) as string;
-    if (line.length + word.length > 110) lines.push(`  ${word}`);
+    if (line.length + word.length > 76) lines.push(`  ${word}`);
     else lines[lines.length - 1] = line === '' ? `  ${word}` : `${line} ${word}`;
   }
   return lines.join('\n');

@@ -11,7 +11,8 @@ import { isAgent, personDecides } from '../../caller.ts';
 import { command } from '../../command.ts';
 import { text, toggle } from '../../flags.ts';
 import { warnIfEmpty } from '../../render/elsewhere.ts';
-import { print, printable, printJson } from '../../render/print.ts';
+import { fold, foldCommand, terminalWidth } from '../../render/fold.ts';
+import { cut, print, printable, printJson } from '../../render/print.ts';
 import { ageMs, argsText, isJobLock, nameOf } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { verdictToChoose } from '../resolve/verdict.ts';
@@ -54,7 +55,12 @@ only when its lease is over.`,
     else {
       const names = await ledger.names();
       const facts = await ledger.open();
-      const pageOf = (group: Group) => groupLines(group, names.length === 1, facts, now);
+      const advice = new Set<string>();
+      const pageOf = (group: Group) => [
+        ...groupLines(group, names.length === 1, facts, now),
+        ...newAdvice(group, advice),
+        '',
+      ];
       print(
         ...(groups.length === 0
           ? [describeNothing(joinNames(names), values, younger)]
@@ -93,19 +99,25 @@ function groupLines(
   const name = `${contract}: ${error}${isOneNamespace ? '' : `  (${namespace})`}`;
   const more = members.length - maxMembers;
   return [
-    printable(members.length === 1 ? name : `${members.length} × ${name}`),
+    ...fold(printable(members.length === 1 ? name : `${members.length} × ${name}`)),
     ...members.slice(0, maxMembers).flatMap((item) => [...entry(item, options, now), '']),
     ...(more > 0
-      ? [
+      ? foldCommand(
           `  … and ${more} more: semel ls --status in-doubt --status abandoned --tool ${shellWord(contract)} -n ${members.length} ${options}`,
-        ]
+        )
       : []),
-    ...(open.length > 1 && !isAgent() ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),
-    ...(open.length > 0 && !isAgent()
-      ? [printable(`  to avoid this next time: ${contractLine(group)}`)]
+    ...(open.length > 1 && !isAgent()
+      ? foldCommand(printable(`  all of them: ${groupCommand(group, options)}`))
       : []),
-    '',
   ];
+}
+
+/** Many groups have one cause: the same advice is given once. */
+function newAdvice(group: Group, given: Set<string>): readonly string[] {
+  const line = contractLine(group);
+  if (isAgent() || given.has(line) || !group.members.some(({ inDoubt }) => inDoubt)) return [];
+  given.add(line);
+  return fold(printable(`  to avoid this next time: ${line}`));
 }
 
 function entry(item: RecordInfo, options: string, now: number): readonly string[] {
@@ -114,15 +126,18 @@ function entry(item: RecordInfo, options: string, now: number): readonly string[
   const lines = [
     `  ${item.ref}  ${state} for ${formatDuration(ageMs(item, now))}`,
     `    key      ${item.key}`,
-    `    args     ${item.args === undefined ? 'not stored' : argsText(item)}`,
+    cut(`    args     ${item.args === undefined ? 'not stored' : argsText(item)}`, terminalWidth()),
     `    attempts ${item.attempts}, last by ${item.owner}${dispatched ?? ''}`,
   ];
   if (item.providerKey !== undefined) lines.push(`    sent key ${item.providerKey}`);
   if (item.remoteRef !== undefined) lines.push(`    remote   ${item.remoteRef}`);
   if (item.inDoubt && isAgent()) lines.push(`    ${personDecides}`);
-  else if (item.inDoubt) lines.push(`    decide   semel resolve ${item.ref} ${verdictToChoose} ${options}`);
   if (item.abandoned) lines.push('    nothing landed: repeat the call to execute it');
-  return lines.map(printable);
+  const decide = `    decide   semel resolve ${item.ref} ${verdictToChoose} ${options}`;
+  return [
+    ...lines.flatMap((line) => fold(printable(line))),
+    ...(item.inDoubt && !isAgent() ? foldCommand(printable(decide)) : []),
+  ];
 }
 
 const maxRunning = 5;
@@ -159,5 +174,5 @@ async function runningNow(
     ...(count > maxRunning
       ? [`  … and ${count - maxRunning} more: semel ls --status running ${options}`]
       : []),
-  ].map(printable);
+  ].flatMap((line) => fold(printable(line)));
 }

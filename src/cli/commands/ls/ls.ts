@@ -8,6 +8,7 @@ import { everyRecord } from '../../args/records.ts';
 import { command } from '../../command.ts';
 import { text, toggle } from '../../flags.ts';
 import { warnIfEmpty } from '../../render/elsewhere.ts';
+import { foldCommand } from '../../render/fold.ts';
 import {
   type Cell,
   print,
@@ -30,8 +31,10 @@ export default command({
   takes: '[options]',
   about: `Lists records of all namespaces unless you choose one, newest first. A record's age counts from its last change of state:
 dispatched, settled or released. All filters must match; --status is repeatable and means any of them:
-  running    an attempt holds the claim     succeeded, failed, released, unknown    how the last attempt ended
-  in-doubt   it may have landed             lapsed     the lease is over: in doubt, or abandoned
+  running    an attempt holds the claim
+  succeeded, failed, released, unknown: how the last attempt ended
+  in-doubt   it may have landed
+  lapsed     the lease is over: in doubt, or abandoned
   abandoned  its process crashed before it dispatched anything, and the call was not repeated`,
   flags: {
     tool: text('<name>', 'only this contract, or this job'),
@@ -83,7 +86,7 @@ dispatched, settled or released. All filters must match; --status is repeatable 
     }
     const { head, rowOf } = await columnsFor(ledger);
     const { items, count } = await look(ledger, filter, limit, rowOf);
-    if (count > 0) print(...table(head, items));
+    if (count > 0) print(...table(head, items, 'contract'));
     print(...(await footer(ledger, items.length, count)));
     return 0;
   },
@@ -143,7 +146,7 @@ async function footer(ledger: Namespaces, shown: number, count: number): Promise
   const options = await ledger.optionsFor();
   const rest =
     count > shown ? `The newest ${shown} of ${count}; -n ${Math.min(count, mostRecords)} lists more. ` : '';
-  return ['', `${rest}Details: semel show <id> ${options}`];
+  return ['', ...foldCommand(`${rest}Details: semel show <id> ${options}`)];
 }
 
 async function redraw(ledger: Namespaces, filter: Filter, limit: number): Promise<void> {
@@ -153,7 +156,7 @@ async function redraw(ledger: Namespaces, filter: Filter, limit: number): Promis
     const { items, count } = await look(ledger, filter, limit, rowOf, signal);
     if (signal.aborted) return;
     const title = `${printable(joinNames(await ledger.names()))}  ${new Date().toISOString()}  ${count} records  (Ctrl-C to stop)`;
-    process.stdout.write(frame([title, '', ...table(head, items)], process.stdout.rows || 24));
+    process.stdout.write(frame([title, '', ...table(head, items, 'contract')], process.stdout.rows || 24));
   });
 }
 
@@ -186,7 +189,7 @@ async function followLines(ledger: Namespaces, filter: Filter, limit: number): P
   await watch(async (signal) => {
     const { items } = await look(ledger, filter, limit, lineOf, signal);
     const rows = signal.aborted ? [] : changed(items).map(({ row }) => row);
-    if (rows.length > 0) print(...table(head, rows.toReversed()).slice(1));
+    if (rows.length > 0) print(...table(head, rows.toReversed(), 'contract').slice(1));
   });
 }
 

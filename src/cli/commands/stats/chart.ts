@@ -1,15 +1,17 @@
 // The counts for a terminal: a bar per slot, a table of contracts, and the totals.
 
 import { formatDuration } from '../../../core/contract/duration.ts';
+import { fold } from '../../render/fold.ts';
 import { type Cell, relative, styled, table } from '../../render/print.ts';
 import type { ContractCounts, Counts, Slot, Stats } from './tally.ts';
 
-const barWidth = 40;
+/** Fits into 80 columns beside the counts. */
+const barWidth = 36;
 
 export function page(stats: Stats, observe: boolean): readonly string[] {
   const span = formatDuration(stats.until.getTime() - stats.since.getTime());
   return [
-    ...(observe ? [observed(stats, span)] : summary(stats, span)),
+    ...(observe ? [observed(stats, span)] : summary(stats, span)).flatMap((line) => fold(line)),
     '',
     ...chart(stats, observe),
     '',
@@ -50,17 +52,29 @@ function chart({ slots, by }: Stats, observe: boolean): readonly string[] {
     : [by, 'executed', 'replayed', 'in doubt', ''];
   const size = (slot: Slot) => words.reduce((sum, word) => sum + slot[word], 0);
   const most = Math.max(1, ...slots.map(size));
-  return table(
-    head,
-    slots.map((slot) => [
-      slot.slot,
-      ...words.map((word) => String(slot[word])),
-      bar(
-        words.map((word) => slot[word]),
-        most,
-      ),
-    ]),
+  const rowOf = (slot: Slot) => [
+    slot.slot,
+    ...words.map((word) => String(slot[word])),
+    bar(
+      words.map((word) => slot[word]),
+      most,
+    ),
+  ];
+  const rows = runsOf(slots, (slot) => size(slot) === 0).flatMap((run) =>
+    run.length > 1 ? [[`(${run.length} empty)`]] : run.map(rowOf),
   );
+  return table(head, rows);
+}
+
+/** Neighbours that all match are one run; every other item is a run of its own. */
+function runsOf<Item>(items: readonly Item[], matches: (item: Item) => boolean): readonly Item[][] {
+  const runs: Item[][] = [];
+  for (const item of items) {
+    const last = runs.at(-1);
+    if (last?.every(matches) && matches(item)) last.push(item);
+    else runs.push([item]);
+  }
+  return runs;
 }
 
 /** Anything above zero gets at least one character. */

@@ -94,6 +94,6 @@ test('a record from another ledger counts when it was settled there', () => {
 });
 
 test('however little there is of something, the bar shows it', () => {
-  expect(bar([1_000, 1, 0], 1_001)).toBe(`${'█'.repeat(40)}░`);
+  expect(bar([1_000, 1, 0], 1_001)).toBe(`${'█'.repeat(36)}░`);
   expect(bar([0, 0, 0], 1)).toBe('');
 });

@@ -1,0 +1,80 @@
+// What people see in a terminal of 80 columns: no broken words, no lines that the terminal has to wrap.
+
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { type Place, place } from './place.ts';
+
+const columns = 80;
+
+/** Runs `semel …` in a pseudo-terminal. */
+async function inTerminal(at: Place, line: string): Promise<readonly string[]> {
+  const typed = `stty cols ${columns}; ${at.word} ${line}`;
+  const { stdout } = await promisify(execFile)('script', ['-qec', typed, '/dev/null'], {
+    cwd: at.folder,
+    env: { ...at.env, TERM: 'dumb', NO_COLOR: '1' },
+  });
+  return stdout.trimEnd().split(/\r?\n/);
+}
+
+const hasTerminal = process.platform === 'linux' && existsSync('/usr/bin/script');
+
+describe.skipIf(!hasTerminal)('at 80 columns', () => {
+  test.each([
+    '--help',
+    'run --help',
+    'once --help',
+    'ls --help',
+    'mcp --help',
+    'doctor --help',
+    'resolve --help',
+  ])('semel %s breaks between words', async (line) => {
+    const at = place();
+    const lines = await inTerminal(at, line);
+    expect(lines.filter((each) => each.length > columns)).toEqual([]);
+    const whole = await at.semel(line.split(' '));
+    const words = (text: string) => text.split(/\s+/).filter((word) => word !== '');
+    expect(words(lines.join(' '))).toEqual(words(whole.stdout));
+  });
+
+  test('ls, doubt, show, stats and doctor fit', async () => {
+    const at = place();
+    const fail = ['--', 'sh', '-c', 'echo one two three four five six seven eight nine >&2; exit 28'];
+    await at.semel('once', 'mail.welcome.of.a.new.customer', '--id', `lead=${'x y '.repeat(30)}`, fail);
+    await at.semel('once', 'mail.goodbye', '--id', 'lead=1', fail);
+    await at.semel('once', 'mail.done', '--id', 'lead=2', '--', 'true');
+    const [{ ref = '' } = {}] = (await at.json('doubt')) as { ref: string }[];
+    for (const line of ['ls', 'doubt', `show ${ref}`, 'stats', 'doctor || true']) {
+      const lines = await inTerminal(at, line);
+      expect(lines.length).toBeGreaterThan(3);
+      // A single word may be longer than the line: a key, or the ledger's path.
+      expect(lines.filter((each) => each.length > columns && /\S \S/.test(each.trim().slice(10)))).toEqual(
+        [],
+      );
+    }
+  });
+
+  test('the command that decides can be copied, though it takes two lines', async () => {
+    const at = place();
+    await at.semel('once', 'mail', '--id', 'lead=1', '--', 'sh', '-c', 'exit 28');
+    const lines = await inTerminal(at, 'doubt');
+    const from = lines.findIndex((line) => line.includes('decide'));
+    expect(lines[from]).toMatch(/semel resolve \S+ .* \\$/);
+    expect(lines[from + 1]).toMatch(/^ {13}\S/);
+  });
+
+  test('ls keeps room for the args', async () => {
+    const at = place();
+    await at.semel('once', 'a.contract.with.a.very.long.name.indeed', '--id', 'lead=1', '--', 'true');
+    expect((await inTerminal(at, 'ls')).join('\n')).toContain('{"lead":"1"}');
+  });
+});
+
+test('the advice to avoid a doubt is given once, not per group', async () => {
+  const at = place();
+  await at.semel('once', 'mail', '--id', 'lead=1', '--', 'sh', '-c', 'exit 28');
+  await at.semel('once', 'post', '--id', 'lead=1', '--', 'sh', '-c', 'exit 28');
+  const { stdout } = await at.semel('doubt');
+  expect(stdout.match(/to avoid this next time/g)).toHaveLength(1);
+});
