@@ -42,6 +42,7 @@ export class Attempt implements ContextSource, Lease, Timer {
   /** Ends `race` before the effect does. */
   #stopWaiting: ((reason: Error) => void) | undefined;
   #endedBy: Error | undefined;
+  #renewal: Promise<RenewAnswer> | undefined;
   /** An earlier try ended, and nobody knows how. */
   #hasOpenTry = false;
 
@@ -243,7 +244,19 @@ export class Attempt implements ContextSource, Lease, Timer {
   }
 
   renewLease(): Promise<RenewAnswer> {
-    const { leaseMs, inFlightForMs } = this.call.tool.contract;
+    this.#renewal = this.#renewFor(this.leaseMs);
+    return this.#renewal;
+  }
+
+  /** Renews the lease one last time, for this long; false: it is lost. A renewal still on its way would undo that. */
+  async renewLast(leaseMs: number): Promise<boolean> {
+    this.stopTimers();
+    await this.#renewal?.catch(() => undefined);
+    return (await this.#renewFor(leaseMs)).held;
+  }
+
+  #renewFor(leaseMs: number): Promise<RenewAnswer> {
+    const { inFlightForMs } = this.call.tool.contract;
     return this.#env.ledger.renew({ ...this.held, leaseMs, inFlightForMs });
   }
 

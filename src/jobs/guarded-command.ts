@@ -55,6 +55,8 @@ export type Report = (
   readonly ending?: ChildEnding;
   /** Processes that the command started are still alive, and keep the claim. */
   readonly leftBehind?: boolean;
+  /** The lock is left to its lease: closing the ledger would release it. */
+  readonly isLockKept?: boolean;
 };
 
 export function claimOptions({ semel, ifBusy, waitMs, say }: GuardOptions, folder: string) {

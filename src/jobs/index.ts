@@ -13,6 +13,7 @@ export {
   ownerWithPipe,
   shownOwner,
 } from './liveness/liveness.ts';
+export { findAtLeast } from './lock.ts';
 export { toBytes } from './output.ts';
 export { pick, picksOf, seedOf, seedWords } from './slots/pick.ts';
 export { readField, recentWork } from './slots/recent.ts';

@@ -1,5 +1,4 @@
-// A guarded run: the job's lock (never two at a time, across slots), then its slot (done once), then the command. The
-// lock's contract is called `lock.<job>`.
+// A guarded run: the job's lock (never two at a time, across slots), then its slot (done once), then the command.
 
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../core/clock.ts';
@@ -22,6 +21,7 @@ import {
 import type { ChildEnding } from './liveness/child.ts';
 import { findHolder, type Holder, ignoreStale } from './liveness/holder.ts';
 import { beginLiveness, livenessFolder } from './liveness/liveness.ts';
+import { claimLock, keepLock, lockTool } from './lock.ts';
 import { listRecords } from './slots/pick.ts';
 import { checkedRunText, contractName, type Ids } from './slots/run-id.ts';
 import type { JobSlot } from './slots/slot.ts';
@@ -38,6 +38,8 @@ interface JobOptions extends GuardOptions {
   readonly retries: number;
   readonly backoffMs: number;
   readonly windowMs: number;
+  /** How long the lock is held from the start of a run, even if the run is over sooner. */
+  readonly atLeastMs: number;
   /** Printed at the job's first run. */
   readonly hint: string | undefined;
 }
@@ -69,7 +71,8 @@ export async function runJob(options: JobOptions): Promise<Report> {
 
   const liveness = await beginLiveness(folder, pipeName);
   const claiming = claimOptions(options, folder);
-  const locked = await claimLock();
+  const locked = await claimLock(lock, args, lockKey, claiming);
+  const lockedAt = systemClock.mono();
   if (locked.kind !== 'execute') {
     liveness.end();
     return locked;
@@ -82,11 +85,19 @@ export async function runJob(options: JobOptions): Promise<Report> {
   });
   // Processes that the command left behind keep the lock: no other run starts until they are gone.
   if (report.ending?.descendants.areAlive()) return { ...report, leftBehind: true };
+  const isUnrecorded = report.kind === 'refused' && report.error.code === 'UNRECORDED';
+  const hasRun = report.ending !== undefined && !report.ending.neverStarted;
+  const term = { atLeastMs: options.atLeastMs, heldMs: systemClock.mono() - lockedAt };
+  if (hasRun && !isUnrecorded && (await keepLock(semel, lockKey, locked.attempt, term))) {
+    // Without a pipe only the lease counts; with one, its holder would be known to be dead.
+    liveness.end();
+    return { ...report, isLockKept: true };
+  }
   // In parallel, so that the notes share the release's commit.
   const [released] = await Promise.all([locked.attempt.release(), flushNotes(semel, slotKey)]);
   const isRecorded = released.ok || released.error.code === 'NOT_LANDED';
   // If the ledger could not be updated, the pipe shows the next run that no process is left.
-  if (isRecorded && !(report.kind === 'refused' && report.error.code === 'UNRECORDED')) liveness.end();
+  if (isRecorded && !isUnrecorded) liveness.end();
   return report;
 
   async function runLocked(held: OpenAttempt): Promise<Report> {
@@ -162,24 +173,6 @@ export async function runJob(options: JobOptions): Promise<Report> {
     if (!(await hasOutlived(failed, options.graceMs))) return false;
     say(`${options.label}: processes that the command started are still running`);
     return true;
-  }
-
-  /** A lock is never done: if a person or an import settled its record, clear that and claim again. */
-  async function claimLock(): Promise<Claimed> {
-    for (;;) {
-      const claimed = await claim({ ...claiming, tool: lock, args, options: {} });
-      const record =
-        claimed.kind === 'done' || claimed.kind === 'refused' ? await semel.records.get(lockKey) : undefined;
-      if (record === undefined) return claimed;
-      const by = { by: 'semel run', note: 'a lock is never done' };
-      const isSettled = record.status === 'succeeded' || record.status === 'failed';
-      if (!record.inDoubt && !isSettled) return claimed;
-      await ignoreStale(
-        isSettled
-          ? semel.records.forget(record.ref, by)
-          : semel.doubts.resolve(record.ref, 'notLanded', { ...by, force: true }),
-      );
-    }
   }
 
   /** Asks the verifier if the slot is in doubt; `isPatient` waits until its "not done" can be trusted. */
@@ -259,22 +252,6 @@ async function allowRerun({ semel, afterFailure, verify }: JobOptions, key: stri
     semel.doubts.resolve(record.ref, 'runAgain', { by: 'semel run', note: 'a run may be repeated' }),
   );
   return true;
-}
-
-/** Mutual exclusion only: it never dispatches anything, so it is free once released or once its holder is gone. */
-function lockTool({ semel, job, leaseMs }: JobOptions) {
-  return semel.tool({
-    name: contractName('lock', job),
-    effect: 'write-non-idempotent',
-    per: 'ever',
-    dispatch: 'explicit',
-    lease: leaseMs,
-    timeout: 'none',
-    ifBusy: 'fail',
-    maxAttempts: Number.MAX_SAFE_INTEGER,
-    share: true,
-    run: (_: object) => undefined,
-  });
 }
 
 function slotTool(options: JobOptions, verifier: VerifierStart) {

@@ -20,6 +20,7 @@ import { makeReadable } from '../core/contract/classify.ts';
 import { SemelError } from '../core/errors.ts';
 import { deferred } from '../core/older-node.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
+import { leaveKey } from './tool-internals.ts';
 
 export interface OpenAttempt<Value = unknown> extends AttemptContext {
   /** The args to run with: the first wording, where a provider may have seen it. */
@@ -83,7 +84,8 @@ function beginGuarded<Value>(pipeline: Pipeline, clock: Clock, call: Call): Prom
           unknown: says('unknown'),
           threw: (given) => end(() => threw(given)),
         });
-        resolve({ execute: true, attempt: open });
+        const leave = (leaseMs: number) => attempt.renewLast(leaseMs);
+        resolve({ execute: true, attempt: Object.assign(open, { [leaveKey]: leave }) });
       });
     };
     const runExternally = createExternalRun<Value>(pipeline, clock, call, resolve, () => result);

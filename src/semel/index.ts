@@ -44,6 +44,7 @@ export {
   type CloneTool,
   clonerOf,
   forgetTool,
+  leaveClaim,
   markExternal,
   overrideStore,
   warnerOf,

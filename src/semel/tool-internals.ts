@@ -1,5 +1,5 @@
-// What adapters, guards and semel/testing reach behind a tool: its warnings, its name, and a clone of it as another process
-// would have it. Not public; it may change in any release. Symbols are shared by name, so that two loaded copies of semel agree.
+// What adapters, guards, jobs and semel/testing reach behind a tool: its warnings, its name, the lease of an open attempt, and
+// a clone of it as another process would have it. Not public; it may change in any release. Symbols are shared by name, so that two loaded copies of semel agree.
 
 import type { Clock } from '../core/clock.ts';
 import type { Store } from '../store/store.ts';
@@ -11,6 +11,7 @@ export const warningKey: unique symbol = Symbol.for('semel.warning') as never;
 export const forgetKey: unique symbol = Symbol.for('semel.forget') as never;
 export const externalKey: unique symbol = Symbol.for('semel.external') as never;
 export const cloneKey: unique symbol = Symbol.for('semel.rebuild') as never;
+export const leaveKey: unique symbol = Symbol.for('semel.leave') as never;
 
 /** Warns the program once: a framework shows a tool's answers only to the model. */
 export function warnerOf(tool: object): ((message: string) => void) | undefined {
@@ -25,6 +26,16 @@ export function forgetTool(tool: object): void {
 /** Says that `run` executes nothing by itself: a framework does, within a call of its own. */
 export function markExternal(tool: object): void {
   (tool as { [externalKey]?: () => void })[externalKey]?.();
+}
+
+/**
+ * Leaves the claim of an open attempt to its lease, which ends after this time; false: the claim is not held any more. The
+ * process must exit without closing its Semel, which would release the claim.
+ */
+export async function leaveClaim(attempt: object, leaseMs: number): Promise<boolean> {
+  return (
+    (await (attempt as { [leaveKey]?: (leaseMs: number) => Promise<boolean> })[leaveKey]?.(leaseMs)) ?? false
+  );
 }
 
 /** What differs in the other process. */

@@ -2,6 +2,7 @@
 
 import { type AttemptContext, notLanded, type SemelError, systemClock } from 'semel';
 import { describe, expect, test } from 'vitest';
+import { leaveClaim } from '../../src/semel/index.ts';
 import { afterOutage, gate, quick, type Rig, rest, rig, target } from './support.ts';
 
 const base = {
@@ -46,6 +47,31 @@ describe('heartbeat', () => {
     await made.clock.advance(60_000);
     end.resolve('done');
     expect(await made.clock.until(call)).toMatchObject({ ok: true, value: 'done' });
+  });
+
+  test('a claim that is left to its lease is held that long, also past a renewal that was on its way', async () => {
+    const made = rig();
+    const begun = await made.semel.begin(made.semel.tool({ ...base, run: () => undefined }), {});
+    if (!begun.execute) throw new Error('it was not claimed');
+    const passed = gate();
+    made.store.before = async (method) => {
+      if (method !== 'renew') return;
+      made.store.before = undefined;
+      await passed.promise;
+    };
+    await made.clock.advance(15_000);
+    const left = leaveClaim(begun.attempt, 3_600_000);
+    await rest();
+    passed.resolve();
+    expect(await left).toBe(true);
+    await made.clock.advance(3_599_000);
+    expect((await made.semel.records.list()).items[0]).toMatchObject({ lapsed: false, leaseLeftMs: 1_000 });
+    await made.clock.advance(1_000);
+    expect((await made.semel.records.list()).items[0]).toMatchObject({ lapsed: true });
+    // Another process has it by now.
+    const other = made.another();
+    await other.doubts.resolve((await other.records.list()).items[0]!.ref, 'runAgain', { by: 'test' });
+    expect(await leaveClaim(begun.attempt, 3_600_000)).toBe(false);
   });
 
   test('a lost lease aborts ctx.signal with LEASE_LOST, and says so', async () => {

@@ -1,6 +1,7 @@
 // `semel run`: guards a job. Options and messages only; the work is in src/jobs.
 
 import {
+  findAtLeast,
   findRun,
   type Holder,
   type JobSlot,
@@ -10,7 +11,7 @@ import {
   slotOf,
   units,
 } from '../../jobs/index.ts';
-import { exitCodes, flagReader } from '../args/flag-values.ts';
+import { exitCodes, flagReader, maxTimerMs } from '../args/flag-values.ts';
 import { idsOf } from '../args/ids.ts';
 import { zoneOf } from '../args/zone.ts';
 import { ledgerNote, mustBeOperator } from '../caller.ts';
@@ -46,6 +47,10 @@ const flags = {
   'after-failure': choice(['rerun', 'hold'], 'run again (default), or hold in doubt'),
   retries: text('<n>', 'maximum number of retries within this run (default: 0)'),
   backoff: text('<duration>', 'delay before the first retry; doubles each time (default: 1m)'),
+  'at-least': text(
+    '<duration>',
+    'hold the lock this long from the start, even if the run is over sooner (default: 0)',
+  ),
   ...guardFlags,
   window: text('<duration>', 'how long to remember a run after its slot ends (default: 30d)'),
   'skip-code': text('<code>', 'exit code when the run is skipped (default: 0)'),
@@ -92,6 +97,7 @@ stdout belongs to the command: --json prints one line about the run on stderr.`,
       retries: given.whole('retries', 0, { to: 999 }),
       backoffMs: given.duration('backoff', 60_000),
       windowMs: given.duration('window', 30 * 86_400_000),
+      atLeastMs: given.duration('at-least', 0, { to: maxTimerMs }),
     };
     const skipCode = given.whole('skip-code', 0, exitCodes);
     const ids = idsOf('run', values.id);
@@ -159,9 +165,18 @@ async function tell(report: Report, { semel, facts }: Guard, run: Run): Promise<
     }
     case 'busy': {
       const run = await findRun(semel, job, report.holder);
+      const atLeast = run === undefined ? await findAtLeast(semel, report.holder) : undefined;
+      const { id, leaseLeftMs } = report.holder.record;
       const since = run === undefined ? undefined : sinceOf(run);
-      const sentence = describeHolder(report.holder, job, since);
-      const more = { reason: 'running', record: report.holder.record.id, since };
+      const until = new Date(Date.now() + (leaseLeftMs ?? 0));
+      const sentence =
+        atLeast === undefined
+          ? describeHolder(report.holder, job, since)
+          : describeKept(report.holder, job, atLeast, until);
+      const more =
+        atLeast === undefined
+          ? { reason: 'running', record: id, since }
+          : { reason: 'at-least', record: id, until };
       if (values['if-busy'] !== 'fail' && values['if-busy'] !== 'wait' && values.wait === undefined)
         return skip(sentence, more);
       say(`${sentence}; ${label} was not run${ledgerNote(ledger)}`);
@@ -200,6 +215,11 @@ function hintFor(job: string, { name, near, unit }: JobSlot, per: string | undef
 
 function ambiguous(kind: string, side: string): string {
   return `${kind} start of the ${side} slot would look the same; --cron or --at tells them apart`;
+}
+
+function describeKept({ record }: Holder, job: string, atLeast: string, until: Date): string {
+  const who = shownOwner(record.owner);
+  return `${job} was run by ${who}; its lock is held until ${until.toISOString()} (--at-least ${atLeast})`;
 }
 
 function describeHolder({ record, isAlive }: Holder, job: string, since: Date | undefined): string {
