@@ -411,7 +411,7 @@ describe('a timeout', () => {
     const result = await call;
     expect(result).toMatchObject({ ok: false, error: { code: 'IN_DOUBT', cause: { message: 'reset' } } });
     expect(result.ok ? '' : result.error.message).toMatch(
-      /\(reset\)\. Verify: post ran longer than its timeout/,
+      /: reset\. .*`verify` could not tell: post ran longer than its timeout/,
     );
   });
 
