@@ -24,7 +24,7 @@ import { beginLiveness, livenessFolder } from './liveness/liveness.ts';
 import { claimLock, keepLock, lockTool } from './lock.ts';
 import { listRecords } from './slots/pick.ts';
 import { checkedRunText, contractName, type Ids } from './slots/run-id.ts';
-import type { JobSlot } from './slots/slot.ts';
+import { isOver, type JobSlot } from './slots/slot.ts';
 
 interface JobOptions extends GuardOptions {
   readonly job: string;
@@ -101,7 +101,7 @@ export async function runJob(options: JobOptions): Promise<Report> {
   return report;
 
   async function runLocked(held: OpenAttempt): Promise<Report> {
-    if (slot.unit === 'none') await closeCrashed(options, folder);
+    if (slot.unit === 'none' || slot.unit === 'boot') await closeCrashed(options, folder);
     let last: (Report & { readonly ending: ChildEnding }) | undefined;
     for (let tries = 1; ; tries += 1) {
       if (last !== undefined) await backOff(last.ending, tries - 1);
@@ -222,15 +222,15 @@ function runName({ job, slot, ids, again }: JobOptions): string {
 }
 
 /**
- * A run without a slot has a key that no later start has. If it crashed, the next run that gets the lock closes it, or it
- * would be in doubt for good. A failure that was held on purpose stays open.
+ * A run without a slot, or of an earlier boot, has a key that no later start has. If it crashed, the next run that gets the
+ * lock closes it, or it would be in doubt for good. A failure that was held on purpose stays open.
  */
-async function closeCrashed({ semel, job, ids }: JobOptions, folder: string): Promise<void> {
+async function closeCrashed({ semel, job, ids, slot }: JobOptions, folder: string): Promise<void> {
   const contract = contractName('run', job);
   for (const status of ['running', 'unknown'] as const) {
     for await (const { key, args } of listRecords(semel, { contract, status })) {
-      const run = args as { per?: unknown; ids?: Ids } | undefined;
-      if (run?.per !== 'none' || !isDeepStrictEqual(run.ids ?? {}, ids)) continue;
+      const run = args as { per?: unknown; slot?: unknown; ids?: Ids } | undefined;
+      if (run === undefined || !isOver(run, slot) || !isDeepStrictEqual(run.ids ?? {}, ids)) continue;
       const { holder, record } = await findHolder(semel, folder, key);
       const isCrashed = record?.inDoubt && (record.error?.code ?? 'DIED') === 'DIED';
       if (holder !== undefined || !isCrashed) continue;

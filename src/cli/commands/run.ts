@@ -35,7 +35,10 @@ import { usageError } from '../usage.ts';
 
 const flags = {
   per: choice(units, 'run once per period (default: none, which only prevents overlap)'),
-  cron: text('<expression>', 'the schedule, as in the crontab: the slot is its latest scheduled time'),
+  cron: text(
+    '<expression>',
+    'the schedule, as in the crontab: the slot is its latest scheduled time; @reboot: this boot',
+  ),
   at: text('<instant>', 'the scheduled instant, if your scheduler provides it; in --tz unless it has a zone'),
   tz: text('<zone>', 'time zone of slots: Europe/Paris (default: TZ, otherwise the system time zone)'),
   id: texts('<name=value>', 'separate runs, for example per customer; repeatable'),

@@ -1,5 +1,5 @@
 // Cron expressions: which instants they name in a time zone. Five fields, names, ranges, steps, lists, and the usual
-// @words. Where both days are restricted, either counts. Refuses what it does not know, by name.
+// @words; @reboot names no instant (boot.ts). Where both days are restricted, either counts. Refuses what it does not know, by name.
 
 import { firstInstantAt, listInstants, wallAt } from '../../core/contract/period.ts';
 import { SemelError } from '../../core/errors.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Schedule, slotOf } from './slot.ts';
+import { isOver, type Schedule, slotOf } from './slot.ts';
 
 const at = (text: string) => Date.parse(text);
 const none = { per: undefined, cron: undefined, at: undefined, zone: 'UTC' } as const;
@@ -87,4 +87,48 @@ test('ever is one slot; without a period each start is another, also within one 
     slotOf({ ...none, per }, at('2026-06-19T12:00:00.001Z'), mark);
   expect(startOf(undefined, 'a')).toEqual(startOf('none', 'a'));
   expect(startOf(undefined, 'a').start).not.toBe(startOf(undefined, 'b').start);
+});
+
+test('@reboot is a slot per boot and machine, and no clock is part of it', () => {
+  const boot = { id: '48cf568e-ccf0-44b2-ad9f-714ef4f5a334', host: 'web1', at: at('2026-06-19T22:30:00Z') };
+  const slotOn = (changes: Partial<typeof boot>, when = '2026-06-20T07:00:00Z') =>
+    slotOf({ ...none, cron: '@reboot', zone: 'Europe/Paris' }, at(when), 'mark', () => ({
+      ...boot,
+      ...changes,
+    }));
+  const first = slotOn({});
+  expect(first).toMatchObject({
+    unit: 'boot',
+    name: 'web1-boot-48cf568e',
+    date: '2026-06-20',
+    span: undefined,
+  });
+  // Calendar periods inside are those of each call: what starts at boot may run for weeks.
+  expect(first.periodsAt).toBe(undefined);
+  const identityOf = ({ name, start, unit }: typeof first) => ({ name, start, unit });
+  const corrected = slotOn({ at: at('2031-01-01T00:00:00Z') }, '2031-02-01T00:00:00Z');
+  expect(identityOf(corrected)).toEqual(identityOf(first));
+  // Equal in what a name shows, and still another boot.
+  const similar = slotOn({ id: '48cf568e-0000-44b2-ad9f-714ef4f5a334' });
+  expect(similar.start).not.toBe(first.start);
+  for (const other of [slotOn({ id: '11111111-0000' }), slotOn({ host: 'web2' })]) {
+    expect(other.name).not.toBe(first.name);
+    expect(other.start).not.toBe(first.start);
+  }
+  expect(slotOn({ host: 'ann’s mac?x=1' }).name).toBe('ann-s-mac-x-1-boot-48cf568e');
+  expect(() => slotOn({ id: '' })).toThrow('@reboot needs a boot id');
+});
+
+test('a run is over for good if it had no slot or was of an earlier boot of this machine', () => {
+  const boot = (id: string, host = 'web1') =>
+    slotOf({ ...none, cron: '@reboot' }, 0, 'mark', () => ({ id, host, at: 0 }));
+  const asRun = ({ unit, name }: ReturnType<typeof boot>) => ({ per: unit, slot: name });
+  const now = boot('22222222');
+  expect(isOver(asRun(boot('11111111')), now)).toBe(true);
+  expect(isOver(asRun(now), now)).toBe(false);
+  expect(isOver(asRun(boot('11111111', 'web2')), now)).toBe(false);
+  expect(isOver({ per: 'none', slot: 'x' }, now)).toBe(false);
+  const [bare, daily] = [slotAt({}, '2026-06-19T12:00:00Z'), slotAt({ per: 'day' }, '2026-06-19T12:00:00Z')];
+  expect(isOver({ per: 'none' }, bare)).toBe(true);
+  expect(isOver({ per: 'day', slot: '2026-06-18' }, daily)).toBe(false);
 });

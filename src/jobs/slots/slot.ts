@@ -11,6 +11,7 @@ import {
   week,
 } from '../../core/contract/period.ts';
 import { SemelError } from '../../core/errors.ts';
+import { type Boot, bootSlot, isReboot, isSameMachine, thisBoot } from './boot.ts';
 import { parseCron } from './cron.ts';
 
 export const units = ['minute', 'hour', 'day', 'week', 'month', 'ever', 'none'] as const;
@@ -26,8 +27,8 @@ export interface Schedule {
 }
 
 export interface JobSlot {
-  /** `cron` for the instants of a schedule. */
-  readonly unit: SlotUnit | 'cron';
+  /** `cron` for the instants of a schedule, `boot` for `@reboot`. */
+  readonly unit: SlotUnit | 'cron' | 'boot';
   /** Undefined if it has no end. */
   readonly span: { readonly startsAt: number; readonly endsAt: number } | undefined;
   /** Its scheduled instant. */
@@ -37,12 +38,12 @@ export interface JobSlot {
    * for days gets every day.
    */
   readonly periodsAt: number | undefined;
-  /** For people, and as `SEMEL_SLOT`: `2026-06-19`, `2026-06-19T09:00+02:00`, `ever`. */
+  /** For people, and as `SEMEL_SLOT`: `2026-06-19`, `2026-06-19T09:00+02:00`, `web1-boot-48cf568e`, `ever`. */
   readonly name: string;
   /** The local date of the instant: `SEMEL_DATE`. */
   readonly date: string;
   readonly zone: string;
-  /** Distinguishes runs without a slot, and instants within one minute. */
+  /** Distinguishes runs without a slot, boots, and instants within one minute. */
   readonly start: string | undefined;
   /**
    * Set if there is no schedule and the period has just begun or is about to end: a late start of the previous slot, or an
@@ -74,7 +75,13 @@ export function periodNamed(unit: keyof typeof periods, zone: string): CalendarP
 }
 
 /** `mark` is unique: two starts without a slot are two runs, even within one millisecond. */
-export function slotOf({ per, cron, at, zone }: Schedule, now: number, mark: string): JobSlot {
+export function slotOf(
+  { per, cron, at, zone }: Schedule,
+  now: number,
+  mark: string,
+  boot: (now: number) => Boot = thisBoot,
+): JobSlot {
+  if (cron !== undefined && isReboot(cron)) return slotOfBoot(boot(now), at, zone);
   const scheduled = at ?? (cron === undefined ? undefined : dueInstant(cron, zone, now));
   const instant = scheduled ?? now;
   const date = calendarSlot(day(zone), instant).slot;
@@ -100,6 +107,29 @@ export function slotOf({ per, cron, at, zone }: Schedule, now: number, mark: str
   // The current period, however close its end is: tomorrow's slot belongs to tomorrow's run.
   const slot = calendarPart(per, periods[per](zone), instant);
   return { ...common, ...slot, near: scheduled === undefined ? nearBoundary(slot.span, now) : undefined };
+}
+
+function slotOfBoot(boot: Boot, at: number | undefined, zone: string): JobSlot {
+  if (at !== undefined)
+    throw new SemelError('INVALID_ARGS', '@reboot is not scheduled at a time.', {
+      path: 'cron',
+      next: 'Leave --at out, or use it without --cron.',
+    });
+  const date = calendarSlot(day(zone), boot.at).slot;
+  // A boot has no end, and what starts with it may run for days: calendar periods inside are not the boot's.
+  const open = { span: undefined, periodsAt: undefined, near: undefined };
+  return { ...open, ...bootSlot(boot), unit: 'boot', at: boot.at, date, zone };
+}
+
+/** No start from now on has the key of this earlier run: it had no slot, or was of a boot of this machine that is over. */
+export function isOver(
+  earlier: { readonly per?: unknown; readonly slot?: unknown },
+  { unit, name }: JobSlot,
+): boolean {
+  if (earlier.per !== unit) return false;
+  if (unit === 'none') return true;
+  const { slot } = earlier;
+  return unit === 'boot' && typeof slot === 'string' && slot !== name && isSameMachine(slot, name);
 }
 
 function nearBoundary({ startsAt, endsAt }: NonNullable<JobSlot['span']>, now: number): JobSlot['near'] {
