@@ -146,7 +146,7 @@ export function prepareAndDispatch(
 }
 
 /** The requests of a try, as far as they were seen. */
-type SeenRequests = Pick<Requests, 'fates' | 'sent' | 'hasSuccess'>;
+type SeenRequests = Pick<Requests, 'fates' | 'sent' | 'hasSuccess' | 'answer'>;
 
 export function classifyThrown(attempt: Attempt, thrown: unknown, requests: SeenRequests): Ending {
   const { tool } = attempt.call;
@@ -162,11 +162,11 @@ export function classifyThrown(attempt: Attempt, thrown: unknown, requests: Seen
   });
 }
 
-const noRequests: SeenRequests = { fates: [], sent: 0, hasSuccess: false };
+const noRequests: SeenRequests = { fates: [], sent: 0, hasSuccess: false, answer: undefined };
 
 export function lookAt(tool: Tool, thrown: unknown, requests = noRequests): Seen {
-  const { fates, sent, hasSuccess } = requests;
-  const seen = { requests: fates, sent, hasSuccess, provider: undefined };
+  const { fates, sent, hasSuccess, answer } = requests;
+  const seen = { requests: fates, sent, hasSuccess, answer, provider: undefined };
   return { ...seen, provider: tryClassifier(tool.contract.provider?.classify, thrown, seen) };
 }
 

@@ -274,6 +274,52 @@ describe('the last error is not the whole story', () => {
   });
 });
 
+describe('an error without a status', () => {
+  const post: Record<string, (url: string) => Promise<number | undefined>> = {
+    fetch: async (url) => (await fetch(url, { method: 'POST', body: '{}' })).status,
+    undici: async (url) => {
+      const { statusCode, body } = await undiciRequest(url, { method: 'POST', body: '{}' });
+      await body.dump();
+      return statusCode;
+    },
+    'node:http': (url) =>
+      new Promise((resolve, reject) => {
+        const request = http.request(url, { method: 'POST' }, (response) => {
+          response.resume();
+          resolve(response.statusCode);
+        });
+        request.on('error', reject);
+        request.end('{}');
+      }),
+  };
+  const inWords = (name: string, path: string) => async () => {
+    throw new Error(`HTTP ${await post[name]?.(at(server.url, path))}`);
+  };
+
+  test.each(Object.keys(post))('the answer that was seen decides, with %s', async (name) => {
+    expect(await ended(inWords(name, '/status/400'))).toMatchObject({ code: 'FAILED' });
+    expect(await ended(inWords(name, '/status/429'))).toMatchObject({ code: 'NOT_LANDED' });
+    expect(await ended(inWords(name, '/status/500'))).toMatchObject({ code: 'IN_DOUBT' });
+    expect(await ended(inWords(name, '/status/200'))).toMatchObject({ code: 'IN_DOUBT' });
+  });
+
+  test('the answer to a lookup says nothing about the effect', async () => {
+    const run = async () => {
+      await fetch(at(server.url, '/status/404'));
+      throw new Error('the mail was not accepted');
+    };
+    expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT' });
+  });
+
+  test('the last of two answers says nothing about the first', async () => {
+    const run = async () => {
+      await post['fetch']?.(at(server.url, '/status/500'));
+      await inWords('fetch', '/status/400')();
+    };
+    expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT' });
+  });
+});
+
 describe('what is not the answer to a request', () => {
   test('an error of the tool’s own code stays in doubt', async () => {
     const run = () => Promise.reject(new TypeError('no such field'));
@@ -338,7 +384,7 @@ describe('what is not the answer to a request', () => {
 });
 
 describe('by structure', () => {
-  const none: Seen = { requests: [], sent: 0, hasSuccess: false, provider: undefined };
+  const none: Seen = { requests: [], sent: 0, hasSuccess: false, answer: undefined, provider: undefined };
   const error = (fields: object) => Object.assign(new Error('x'), fields);
   const headers = { 'x-request': '1' };
 
@@ -433,6 +479,16 @@ describe('by structure', () => {
     const mismatch = error({ status: 400, code: 'idempotency_error' });
     expect(oneRequest(mismatch, { ...none, provider: 'maybeLanded' })).toBe('maybeLanded');
     expect(oneRequest(mismatch, { ...none, provider: 'maybeLanded', sent: 2 })).toBe(undefined);
+  });
+
+  test('an answer that was seen decides only where the error says nothing, and there was no other request', () => {
+    const seen = { ...none, sent: 1, answer: 'refused' } as const;
+    expect(oneRequest(error({}), seen)).toBe('rejected');
+    expect(oneRequest(error({ code: 'ECONNRESET' }), seen)).toBe(undefined);
+    expect(oneRequest(error({ status: 500 }), seen)).toBe(undefined);
+    expect(oneRequest(error({}), { ...seen, sent: 2 })).toBe(undefined);
+    expect(oneRequest(error({}), { ...seen, answer: 'ambiguous' })).toBe(undefined);
+    expect(oneRequest(error({}), { ...seen, answer: 'landed', hasSuccess: true })).toBe(undefined);
   });
 
   test('it may be the last word of a classifier', async () => {

@@ -1,5 +1,5 @@
-// Counts the HTTP requests that a run makes with any client of `fetch`, undici or node:http, and their answers. Only more than
-// one request, or a success, says something: what these channels do not report (HTTP/2, plain sockets) is not counted.
+// Counts the HTTP requests that a run makes with any client of `fetch`, undici or node:http, and their answers. No request
+// says nothing: what these channels do not report (HTTP/2, plain sockets) is not counted.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe } from 'node:diagnostics_channel';
@@ -7,12 +7,17 @@ import { subscribe } from 'node:diagnostics_channel';
 interface Counter {
   count: number;
   hasSuccess: boolean;
+  /** Of the last answer to a request that is not a lookup. */
+  status: number | undefined;
   /** A call inside another run belongs to both. */
   readonly outer: Counter | undefined;
 }
 
 /** What was counted so far. */
-export type Counted = Readonly<Pick<Counter, 'count' | 'hasSuccess'>>;
+export type Counted = Readonly<Pick<Counter, 'count' | 'hasSuccess' | 'status'>>;
+
+/** A request with one of these methods asks, and changes nothing. */
+export const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
 const current = new AsyncLocalStorage<Counter>();
 /** Whose request it is: its answer may arrive in the context of another. */
@@ -22,7 +27,7 @@ let isListening = false;
 /** Runs `work` and counts the requests that it and what it starts make. */
 export function countRequests<T>(work: () => T): { readonly value: T; readonly counted: Counted } {
   listen();
-  const counter: Counter = { count: 0, hasSuccess: false, outer: current.getStore() };
+  const counter: Counter = { count: 0, hasSuccess: false, status: undefined, outer: current.getStore() };
   return { value: current.run(counter, work), counted: counter };
 }
 
@@ -35,7 +40,7 @@ function listen(): void {
 }
 
 interface Message {
-  readonly request: object;
+  readonly request: { readonly method?: string };
   readonly response?: { readonly statusCode?: number };
 }
 
@@ -48,7 +53,9 @@ function add(message: unknown): void {
 function see(message: unknown): void {
   const { request, response } = message as Message;
   const status = response?.statusCode ?? 0;
-  if (status < 200 || status > 299) return;
-  for (let counter = counters.get(request); counter !== undefined; counter = counter.outer)
-    counter.hasSuccess = true;
+  const isLookup = safeMethods.has(request.method ?? 'GET');
+  for (let counter = counters.get(request); counter !== undefined; counter = counter.outer) {
+    if (status >= 200 && status <= 299) counter.hasSuccess = true;
+    if (!isLookup) counter.status = status;
+  }
 }

@@ -6,7 +6,7 @@ import type { Provider } from '../../core/contract/provider.ts';
 import { SemelError } from '../../core/errors.ts';
 import { providerKey } from '../../core/key/key.ts';
 import { MaybeLanded } from '../../core/signals.ts';
-import { type Counted, countRequests } from './counter.ts';
+import { type Counted, countRequests, safeMethods } from './counter.ts';
 import { followRedirect } from './redirect.ts';
 import { findSdkKey, readCarriedKey, sdkKeyPrefix, withKey } from './request-key.ts';
 import type { Stop } from './stop.ts';
@@ -26,7 +26,6 @@ export interface RequestSource {
   dispatch(unkeyedHost?: string): Promise<void>;
 }
 
-const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 const noFates: readonly RequestFate[] = [];
 
 export class Requests {
@@ -57,6 +56,12 @@ export class Requests {
   /** One of these requests was answered with a success. */
   get hasSuccess(): boolean {
     return this.#counted?.hasSuccess ?? false;
+  }
+
+  /** What the last answer to one of them says, unless it was a lookup. */
+  get answer(): RequestFate | undefined {
+    const status = this.#counted?.status;
+    return status === undefined ? undefined : classifyStatus(status);
   }
 
   count<T>(work: () => T): T {

@@ -18,6 +18,8 @@ export interface Seen {
   readonly sent: number;
   /** One of these was answered with a success (2xx). */
   readonly hasSuccess: boolean;
+  /** What the last answer to one of these says, if it was not a lookup. */
+  readonly answer: RequestFate | undefined;
   /** What the contract's provider says about the error. */
   readonly provider: Classified | undefined;
 }
@@ -40,18 +42,19 @@ export function oneRequest(error: unknown, seen: Seen): Classified | undefined {
   if (seen.provider !== undefined) return seen.provider;
   // As above: whatever has a status now, it is not the answer to the request. Slack refuses with a 200.
   if (fate === undefined && seen.hasSuccess && !listParts(error).some(readSlack)) return undefined;
-  return meaningOfFate[fate ?? readFate(error)];
+  // An error that says nothing (`HTTP 400`, in words) is about the answer that semel saw: there was no other request.
+  return meaningOfFate[fate ?? readFate(error) ?? seen.answer ?? 'ambiguous'];
 }
 
-/** What an error of any known client says about its request. */
-export function readFate(error: unknown): RequestFate {
+/** What an error of any known client says about its request, if it says anything. */
+export function readFate(error: unknown): RequestFate | undefined {
   const chain = listParts(error);
   if (chain.some(isOneOfSeveral)) return 'ambiguous';
   const answers = chain.map(readAnswer);
   const known = chain
     .map((part, nth) => answers[nth] ?? readConnection(part))
     .filter((fate) => fate !== undefined);
-  const innermost = known.at(-1) ?? 'ambiguous';
+  const innermost = known.at(-1);
   // A status that a program gave to what it caught is not the target's answer.
   const isDisputed = answers.some((fate) => fate !== undefined) && known.some((fate) => fate !== innermost);
   return isDisputed || innermost === 'landed' ? 'ambiguous' : innermost;
