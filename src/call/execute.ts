@@ -55,6 +55,8 @@ function execute(env: Env, attempt: Attempt, body: Body): Promise<Try> {
     return {
       ending: { outcome: mayHaveLanded ? 'unknown' : 'released', because: reason.message },
       thrown: reason,
+      // Nobody reports for how long it runs on.
+      ...(env.closing.aborted && { late: true }),
     };
   };
   return attempt.race(effect, overrun, (late) => {

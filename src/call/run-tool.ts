@@ -27,7 +27,7 @@ export interface Try {
   readonly final?: true;
   /** Of the last answer to a request through `ctx.fetch`. */
   readonly headers?: Headers | undefined;
-  /** The attempt timed out earlier, and its effect ran on until now. */
+  /** The effect ran on after its attempt had ended, or still does. */
   readonly late?: true;
   /** Gets the result once this ending is settled, even after the timeout. */
   readonly onSettled?: (result: Promise<Result>) => void;

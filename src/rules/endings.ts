@@ -51,7 +51,8 @@ export function release(row: Row, request: Pick<SettleRequest, 'error'>, time: T
 /** Also for an attempt with a definite ending, while an earlier attempt is not accounted for. */
 export function leaveInDoubt(
   row: Row,
-  request: Pick<SettleRequest, 'error' | 'result'> & Partial<Pick<SettleRequest, 'outcome' | 'found'>>,
+  request: Pick<SettleRequest, 'error' | 'result'> &
+    Partial<Pick<SettleRequest, 'outcome' | 'found' | 'late'>>,
   time: Time,
 ): Row {
   // An attempt that does not know its outcome, and was not just verifying, may have sent something before dispatch.
@@ -63,8 +64,10 @@ export function leaveInDoubt(
     error: request.error ?? row.error,
     // The provider's id helps to find out whether it landed.
     result: request.result ?? row.result,
-    // The attempt has ended and sends nothing more: only requests in the network may still arrive.
-    inFlightUntil: maySend ? inFlightEnd(row.networkMs, earlierInFlight(row), time) : row.inFlightUntil,
+    // An attempt that has ended sends nothing more: only requests in the network may still arrive.
+    inFlightUntil: maySend
+      ? inFlightEnd(row.networkMs, request.late ? row.inFlightUntil : earlierInFlight(row), time)
+      : row.inFlightUntil,
     expiresAt: null,
   };
 }

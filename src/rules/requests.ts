@@ -133,7 +133,7 @@ export interface SettleRequest extends Held {
   readonly keyed: boolean;
   /** A verifier found it: the effect of some attempt, never a second one. */
   readonly found: boolean;
-  /** The attempt ran on after its timeout; without an error, it is still running. */
+  /** The effect ran on after the end of its attempt; without an error, or if the claim is still held, it may be running. */
   readonly late?: true;
 }
 

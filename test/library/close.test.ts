@@ -1,6 +1,6 @@
 // The end of a process: what runs may finish, what cannot is ended by what is known of it.
 
-import { createSemel } from 'semel';
+import { createSemel, notLanded, type Semel } from 'semel';
 import { expect, test } from 'vitest';
 import { gate, quick, rest, rig } from './support.ts';
 
@@ -176,4 +176,35 @@ test('a store that could not be created is reported once: leaving the block does
     await semel.open();
   };
   await expect(block()).rejects.toMatchObject({ name: 'SemelError', code: 'CONTRACT_INVALID' });
+});
+
+test('an effect that runs on after close may still land: "not landed" waits for its whole timeout', async () => {
+  const made = rig();
+  const ran: string[] = [];
+  const define = (semel: Semel, name: string, run: () => Promise<unknown>) =>
+    semel.tool({
+      name: 'mail.send',
+      effect: 'write-non-idempotent',
+      per: 'ever',
+      timeout: '5m',
+      verifyAfter: '5s',
+      run: (_: { to: string }) => {
+        ran.push(name);
+        return run();
+      },
+      verify: () => notLanded(),
+    });
+  const startedAt = made.clock.now();
+  // It ignores its signal.
+  const first = made.another();
+  const call = define(first, 'first', () => new Promise(() => undefined)).try({ to: 'ann' });
+  await made.clock.advance(1_000);
+  await made.clock.until(first.close());
+  expect(await call).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+  const second = define(made.another(), 'second', async () => 'sent');
+  await made.clock.advance(200_000);
+  expect(await made.clock.until(second.try({ to: 'ann' }))).toMatchObject({ ok: false });
+  expect(ran).toEqual(['first']);
+  await made.clock.advance(startedAt + 305_000 - made.clock.now());
+  expect(await made.clock.until(second.try({ to: 'ann' }))).toMatchObject({ ok: true, value: 'sent' });
 });
