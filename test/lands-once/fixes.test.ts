@@ -98,8 +98,10 @@ describe('it says what to change', () => {
 
   test('where another intent is taken for a repetition', async () => {
     const otherArgs = { ...mail, subject: 'Your invoice' };
-    const listed = await played(() => ({ contract: { identity: ['to'] }, options: { otherArgs } }));
-    expect(listed.fixes).toEqual(['`subject` differs and counts for nothing: name it in `identity`.']);
+    for (const other of [otherArgs, (args: typeof mail) => ({ ...args, subject: 'Your invoice' })]) {
+      const listed = await played(() => ({ contract: { identity: ['to'] }, options: { otherArgs: other } }));
+      expect(listed.fixes).toEqual(['`subject` differs and counts for nothing: name it in `identity`.']);
+    }
     const unlisted = await played(() => ({ contract: { content: ['subject'] }, options: { otherArgs } }));
     expect(unlisted.fixes).toEqual([
       '`subject` differs and counts for nothing: take it out of `content` or `volatile`.',

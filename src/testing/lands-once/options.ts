@@ -7,8 +7,8 @@ export interface LandsOnceOptions<Input> {
   readonly effects: () => number | Promise<number>;
   /** The same intent in other words: what a model says when it plans once more. */
   readonly reword?: (args: Input) => Input;
-  /** A different intent, which must run. */
-  readonly otherArgs?: Input;
+  /** A different intent, which must run; or a function that makes it from the args. */
+  readonly otherArgs?: Input | ((args: Input) => Input);
   /** Who calls. A function makes them for each call, as your own code does. @default an identity of its own */
   readonly call?: CallOptions | ((args: Input) => CallOptions);
   /** Lets the next effect of your fake land and then fail, as a time-out does. Not needed where `run` uses fetch. */

@@ -94,9 +94,10 @@ export const rows: readonly Row[] = [
     lacks: ({ subject }) => (subject.options.otherArgs === undefined ? 'pass `otherArgs`' : undefined),
     async play(scene) {
       const instance = scene.instance();
-      await scene.call(instance);
+      const { otherArgs } = scene.subject.options;
+      const { args } = await scene.call(instance);
       await scene.mark();
-      await scene.call(instance, scene.subject.options.otherArgs);
+      await scene.call(instance, typeof otherArgs === 'function' ? otherArgs(args) : otherArgs);
     },
   },
 ];

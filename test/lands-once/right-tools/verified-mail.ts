@@ -22,7 +22,7 @@ export function test(semel: Semel) {
   return landsOnce(send, args, {
     effects: () => mails.sent.length,
     reword: (mail) => ({ ...mail, subject: 'On its way' }),
-    otherArgs: { ...args, to: 'bob@example.com' },
+    otherArgs: (mail) => ({ ...mail, to: 'bob@example.com' }),
     loseReply: mails.loseReply,
   });
 }
