@@ -118,10 +118,13 @@ export type ArgsOf<Schema, Declared> = Schema extends StandardSchema ? SchemaOut
 /** What a caller passes. */
 export type InputOf<Schema, Declared> = Schema extends StandardSchema ? SchemaInput<Schema> : Declared;
 
-/** Values that no ledger can give back: they are used up, or are code. */
+/**
+ * Values that no ledger can give back: they are used up, or are code. A response and a stream by their structure: without
+ * the DOM library and @types/node, their names would mean `any`, and every value would count.
+ */
 type NeverStored =
-  | Response
-  | ReadableStream
+  | { readonly bodyUsed: boolean; clone(): unknown }
+  | { readonly locked: boolean; getReader(...args: never): unknown }
   | symbol
   | ((...args: never) => unknown)
   | Generator<unknown, unknown, never>

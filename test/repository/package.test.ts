@@ -51,6 +51,7 @@ describe('what is in it', () => {
       'README.md',
       'SECURITY.md',
       'docs/operate/doctor.md',
+      'docs/start/README.md',
       'llms.txt',
       'package.json',
       'semel.policy.schema.json',
@@ -131,6 +132,17 @@ describe.each([
       expect(typeErrors(`main.${extension}`, code.join('\n'), options)).toBe('');
     },
   );
+});
+
+test('a tool has its types without @types/node and the DOM library too', () => {
+  const code = `import { createSemel } from 'semel';
+    const refund = createSemel().tool({
+      name: 'refund', effect: 'irreversible', per: 'ever', identity: ['order'],
+      run: async ({ order }: { order: string; amount: number }) => ({ id: order }),
+    });
+    export const id: Promise<string> = refund({ order: 'o-1', amount: 1 }).then((value) => value.id);`;
+  const options = { target: 'es2022', module: 'nodenext', lib: ['es2024', 'esnext.disposable'] };
+  expect(typeErrors('bare.mts', code, { ...options, types: [], skipLibCheck: true })).toBe('');
 });
 
 test('all doors are one program: errors, the ambient identity and what is kept of a tool', () => {
