@@ -7,6 +7,7 @@ export { findRun, runJob } from './job.ts';
 export { type ChildEnding, maxOutputBytes } from './liveness/child.ts';
 export { type Holder, minLeaseMs } from './liveness/holder.ts';
 export {
+  isGuardGone,
   isOwnerAlive,
   livenessFolder,
   livenessProblem,

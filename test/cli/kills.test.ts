@@ -66,7 +66,7 @@ describe('a run whose guard is killed', () => {
       '-c',
       'echo overlap >> effects',
     );
-    expect(busy.stderr).toContain('its guard is gone, its command is still running');
+    expect(busy.stderr).toContain('which is gone; what it started is still running');
     writeFileSync(at.path('go'), '');
     await eventually(() => !isAlive(pid), 'its end');
     expect((await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'echo next >> effects')).code).toBe(0);

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { type Place, place } from './place.ts';
+import { eventually, type Place, place } from './place.ts';
 
 const columns = 80;
 
@@ -69,6 +69,22 @@ describe.skipIf(!hasTerminal)('at 80 columns', () => {
     await at.semel('once', 'a.contract.with.a.very.long.name.indeed', '--id', 'lead=1', '--', 'true');
     expect((await inTerminal(at, 'ls')).join('\n')).toContain('{"lead":"1"}');
   });
+});
+
+test('a run whose processes were killed is shown as dead, long before its lease ends', async () => {
+  const at = place();
+  const first = at.start('run', 'job', '--', 'bash', '-c', 'echo $$ >> pids; exec sleep 60');
+  const pid = await eventually(() => at.lines('pids')[0]);
+  expect((await at.semel('ls')).stdout).not.toContain('dead');
+  first.child.kill('SIGKILL');
+  await first.ended;
+  const rival = await at.semel('run', 'job', '--', 'true');
+  expect(rival.stderr).toMatch(
+    /by \S+:\d+, which is gone; what it started is still running; nothing was run/,
+  );
+  process.kill(Number(pid), 'SIGKILL');
+  await eventually(async () => (await at.semel('ls')).stdout.includes('running, dead'));
+  expect((await at.semel('doubt')).stdout).toContain('whose processes are gone: the next start notices');
 });
 
 test('the advice to avoid a doubt is given once, not per group', async () => {

@@ -4,6 +4,7 @@ import {
   findAtLeast,
   findRun,
   type Holder,
+  isGuardGone,
   type JobSlot,
   type Report,
   runJob,
@@ -229,5 +230,6 @@ function describeHolder({ record, isAlive }: Holder, job: string, since: Date | 
   const who = shownOwner(record.owner);
   if (since === undefined) return `processes of an earlier run of ${job} by ${who} are still running`;
   const sentence = `${job} has been running since ${since.toISOString()} (${relative(since)}) by ${who}`;
-  return record.lapsed && isAlive ? `${sentence}; its guard is gone, its command is still running` : sentence;
+  const isGuardless = isAlive && (record.lapsed || isGuardGone(record.owner));
+  return isGuardless ? `${sentence}, which is gone; what it started is still running` : sentence;
 }

@@ -37,8 +37,10 @@ const styles: Partial<Record<State, NonNullable<Cell['style']>>> = {
   failed: 'red',
 };
 
-export function stateCell(record: RecordInfo): Cell {
+/** `isDead`: its processes are known to be gone, so it ends when the next call notices. */
+export function stateCell(record: RecordInfo, isDead = false): Cell {
   const state = stateOf(record);
+  if (isDead) return { text: 'running, dead', style: 'yellow' };
   const text = record.expired ? `${state}, expired` : state;
   const style = styles[state];
   return style === undefined ? { text } : { text, style };

@@ -138,6 +138,18 @@ export function isOwnerAlive(folder: string, owner: string): boolean | undefined
   return isHeld === false && kernel() === unknownKernel ? undefined : isHeld;
 }
 
+/** The guard itself is gone, whatever it started may not be: for messages only, since a process id may be reused. */
+export function isGuardGone(owner: string): boolean {
+  const [, host, pid] = /^(.*):(\d+)#[0-9a-f]{20}$/.exec(owner) ?? [];
+  if (host !== hostname()) return false;
+  try {
+    process.kill(Number(pid), 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+}
+
 /** Whether the owner started this process, which would then wait for itself. */
 export function isPartOf(folder: string, owner: string): boolean {
   const pipeName = pipeOf(owner);

@@ -2,6 +2,7 @@
 
 import { formatDuration } from '../../../core/contract/duration.ts';
 import { shellWord } from '../../../core/visible.ts';
+import { shownOwner } from '../../../jobs/index.ts';
 import { commandOptions, type RecordInfo } from '../../../semel/index.ts';
 import type { StoreFacts } from '../../../store/store.ts';
 import { flagReader } from '../../args/flag-values.ts';
@@ -10,6 +11,7 @@ import { everyDoubt, everyRecord } from '../../args/records.ts';
 import { isAgent, personDecides } from '../../caller.ts';
 import { command } from '../../command.ts';
 import { text, toggle } from '../../flags.ts';
+import { deadHolders } from '../../render/dead-holders.ts';
 import { warnIfEmpty } from '../../render/elsewhere.ts';
 import { fold, foldCommand, terminalWidth } from '../../render/fold.ts';
 import { cut, print, printable, printJson } from '../../render/print.ts';
@@ -127,7 +129,7 @@ function entry(item: RecordInfo, options: string, now: number): readonly string[
     `  ${item.ref}  ${state} for ${formatDuration(ageMs(item, now))}`,
     `    key      ${item.key}`,
     cut(`    args     ${item.args === undefined ? 'not stored' : argsText(item)}`, terminalWidth()),
-    `    attempts ${item.attempts}, last by ${item.owner}${dispatched ?? ''}`,
+    `    attempts ${item.attempts}, last by ${shownOwner(item.owner)}${dispatched ?? ''}`,
   ];
   if (item.providerKey !== undefined) lines.push(`    sent key ${item.providerKey}`);
   if (item.remoteRef !== undefined) lines.push(`    remote   ${item.remoteRef}`);
@@ -161,6 +163,11 @@ async function runningNow(
     }
   const [first] = oldest;
   if (first === undefined) return [];
+  const isDead = await deadHolders(ledger);
+  const endOf = (record: RecordInfo) =>
+    isDead(record)
+      ? 'whose processes are gone: the next start notices'
+      : `lease ends in ${formatDuration(record.leaseLeftMs)} unless renewed`;
   const options = await ledger.optionsFor();
   const died = isAgent()
     ? ''
@@ -169,7 +176,7 @@ async function runningNow(
     `${count} running now, the oldest for ${formatDuration(ageMs(first, now))}.${died}`,
     ...oldest.map(
       (record) =>
-        `  ${record.ref}  ${nameOf(record)}  for ${formatDuration(ageMs(record, now))} by ${record.owner}, lease ends in ${formatDuration(record.leaseLeftMs)} unless renewed`,
+        `  ${record.ref}  ${nameOf(record)}  for ${formatDuration(ageMs(record, now))} by ${shownOwner(record.owner)}, ${endOf(record)}`,
     ),
     ...(count > maxRunning
       ? [`  … and ${count - maxRunning} more: semel ls --status running ${options}`]

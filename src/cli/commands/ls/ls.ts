@@ -7,6 +7,7 @@ import { joinNames, type Namespaces, namespacesFor } from '../../args/namespaces
 import { everyRecord } from '../../args/records.ts';
 import { command } from '../../command.ts';
 import { text, toggle } from '../../flags.ts';
+import { deadHolders } from '../../render/dead-holders.ts';
 import { warnIfEmpty } from '../../render/elsewhere.ts';
 import { foldCommand } from '../../render/fold.ts';
 import {
@@ -121,16 +122,17 @@ interface Columns {
 /** With a namespace column if there are several. */
 async function columnsFor(ledger: Namespaces): Promise<Columns> {
   const isOne = (await ledger.names()).length === 1;
+  const isDead = await deadHolders(ledger);
   return {
     head: ['id', ...(isOne ? [] : ['namespace']), 'contract', 'status', 'attempts', 'age', 'args'],
-    rowOf: (record) => [record.id, ...(isOne ? [] : [record.namespace]), ...cellsOf(record)],
+    rowOf: (record) => [record.id, ...(isOne ? [] : [record.namespace]), ...cellsOf(record, isDead(record))],
   };
 }
 
-function cellsOf(record: RecordInfo): Row {
+function cellsOf(record: RecordInfo, isDead: boolean): Row {
   return [
     nameOf(record),
-    stateCell(record),
+    stateCell(record, isDead),
     String(record.attempts),
     relative(sinceOf(record)),
     record.args === undefined ? '' : argsText(record, 120),
