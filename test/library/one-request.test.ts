@@ -311,6 +311,25 @@ describe('an error without a status', () => {
     expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT' });
   });
 
+  test.each([{ code: 'EMESSAGE', responseCode: 451 }, { code: 4 }])(
+    'an error of a client that semel does not see (%j) is not about the answer to a report of it',
+    async (fields) => {
+      const run = async () => {
+        await post['fetch']?.(at(server.url, '/status/429'));
+        throw Object.assign(new Error('it took too long'), fields);
+      };
+      expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT' });
+    },
+  );
+
+  test('after a 500, a status that the program chose is not the answer', async () => {
+    const run = async () => {
+      await post['fetch']?.(at(server.url, '/status/500'));
+      throw Object.assign(new Error('it did not work'), { status: 400 });
+    };
+    expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT' });
+  });
+
   test('the last of two answers says nothing about the first', async () => {
     const run = async () => {
       await post['fetch']?.(at(server.url, '/status/500'));

@@ -42,8 +42,15 @@ export function oneRequest(error: unknown, seen: Seen): Classified | undefined {
   if (seen.provider !== undefined) return seen.provider;
   // As above: whatever has a status now, it is not the answer to the request. Slack refuses with a 200.
   if (fate === undefined && seen.hasSuccess && !listParts(error).some(readSlack)) return undefined;
-  // An error that says nothing (`HTTP 400`, in words) is about the answer that semel saw: there was no other request.
-  return meaningOfFate[fate ?? readFate(error) ?? seen.answer ?? 'ambiguous'];
+  // As above: after a 500, a status of 400 is what the program made of it.
+  if (fate === undefined && seen.answer === 'ambiguous') return undefined;
+  return meaningOfFate[fate ?? readFate(error) ?? readWords(error, seen) ?? 'ambiguous'];
+}
+
+/** An error that says nothing (`HTTP 400`, in words) is about the answer that semel saw: there was no other request. */
+function readWords(error: unknown, { answer }: Seen): RequestFate | undefined {
+  // A code comes from a client whose requests are not seen (SMTP, gRPC), or from a call inside. The answer is to something else.
+  return listParts(error).some(({ code }) => code != null) ? undefined : answer;
 }
 
 /** What an error of any known client says about its request, if it says anything. */
