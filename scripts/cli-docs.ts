@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { commands } from '../src/cli/commands/index.ts';
+import { fileWidth } from '../src/cli/render/wrap.ts';
 
 const path = join(import.meta.dirname, '../docs/reference/cli.md');
 const marker = /<!-- From here on written by .*-->\n/;
@@ -14,7 +15,7 @@ export async function referencePage(): Promise<string> {
   const sections = await Promise.all(
     Object.entries(commands).map(async ([name, load]) => {
       const { default: command } = await load();
-      return `\n### semel ${name}\n\n\`\`\`text\n${command.help()}\`\`\`\n`;
+      return `\n### semel ${name}\n\n\`\`\`text\n${command.help(fileWidth)}\`\`\`\n`;
     }),
   );
   return page.slice(0, page.indexOf(line) + line.length) + sections.join('');

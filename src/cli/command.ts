@@ -4,9 +4,10 @@ import { parseArgs } from 'node:util';
 import type { Duration } from '../core/contract/duration.ts';
 import { findSimilar } from '../core/contract/known-fields.ts';
 import { parseDuration } from './args/flag-values.ts';
-import { type CommandName, summaries } from './commands/summaries.ts';
+import type { CommandName } from './commands/summaries.ts';
 import { text, toggle } from './flags.ts';
-import { foldText } from './render/fold.ts';
+import { helpText } from './render/help.ts';
+import { textWidth } from './render/wrap.ts';
 import { usageError } from './usage.ts';
 
 export interface Flag {
@@ -75,13 +76,13 @@ export interface Command {
   readonly name: string;
   readonly takes: string;
   readonly flags: Flags;
-  help(): string;
+  help(width: number): string;
   run(args: readonly string[], commands: Commands): Promise<number>;
 }
 
 export function command<const All extends Flags>(definition: Definition<All>): Command {
   const flags: Flags = { ...definition.flags, ...everywhere };
-  const help = () => helpOf(definition, flags);
+  const help = (width: number) => helpText(definition, everywhere, width);
   return {
     name: definition.name,
     takes: definition.takes,
@@ -90,7 +91,7 @@ export function command<const All extends Flags>(definition: Definition<All>): C
     async run(args, commands) {
       const input = { ...parse(definition.name, flags, args), commands };
       if (input.values.help === true) {
-        process.stdout.write(foldText(help()));
+        process.stdout.write(help(textWidth()));
         return 0;
       }
       return definition.run(input as unknown as Input<All>);
@@ -138,35 +139,4 @@ function checkNames(name: string, flags: Flags, args: readonly string[]): void {
     const near = findSimilar(Object.keys(flags), flag);
     throw usageError(name, `there is no option --${flag}`, near && `Did you mean --${near}?`);
   }
-}
-
-function helpOf({ name, takes, about, flags: own, examples }: Definition<Flags>, flags: Flags): string {
-  const isOwn = ([flag]: [string, Flag]) => Object.hasOwn(own, flag);
-  const entries = Object.entries(flags);
-  const lines = [
-    `semel ${name}: ${summaries[name].line}`,
-    '',
-    `Usage: semel ${name} ${takes}`.trimEnd(),
-    ...(about === undefined ? [] : ['', about.trim()]),
-    ...(Object.keys(own).length === 0 ? [] : ['', ...table(entries.filter(isOwn))]),
-    '',
-    'Options of every command:',
-    ...table(entries.filter((entry) => !isOwn(entry))),
-    '',
-    examples.length === 1 ? 'Example:' : 'Examples:',
-    ...examples.map((example) => `  ${example}`),
-  ];
-  return `${lines.join('\n')}\n`;
-}
-
-function table(entries: readonly [string, Flag][]): string[] {
-  const rows = entries.map(([name, { short, value, choices, orDuration, type, help }]) => {
-    const words = orDuration ? [...(choices ?? []), '<duration>'] : choices;
-    const shown = type === 'boolean' ? '' : ` ${words?.join('|') ?? value ?? '<text>'}`;
-    return [`  ${short === undefined ? '' : `-${short}, `}--${name}${shown}`, help] as const;
-  });
-  const width = Math.min(30, Math.max(...rows.map(([left]) => left.length)));
-  return rows.map(([left, help]) =>
-    left.length > width ? `${left}\n${' '.repeat(width + 2)}${help}` : `${left.padEnd(width + 2)}${help}`,
-  );
 }

@@ -23,7 +23,8 @@ import { text } from './flags.ts';
 import { chosenNamespace, type LedgerChoice, ledgerFor } from './ledger.ts';
 import { type Doubt, explainDoubt } from './render/in-doubt.ts';
 import { jsonText } from './render/json-text.ts';
-import { complain, cut, printAside, relative } from './render/print.ts';
+import { complain, printAside, relative } from './render/print.ts';
+import { cut } from './render/wrap.ts';
 import { usageError } from './usage.ts';
 
 export const guardFlags = {

@@ -13,10 +13,9 @@ async function main([name, ...rest]: string[]): Promise<number> {
   await hideSecrets(rest);
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     const { overview } = await import('./render/overview.ts');
-    const { foldText } = await import('./render/fold.ts');
     const asked = rest[0];
     if (name === 'help' && asked !== undefined) return main([asked, '--help']);
-    process.stdout.write(foldText(overview()));
+    process.stdout.write(overview());
     return name === undefined ? 64 : 0;
   }
   if (!Object.hasOwn(commands, name)) {

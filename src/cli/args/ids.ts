@@ -3,7 +3,7 @@
 import { repeatedName } from '../../core/key/repeated-name.ts';
 import type { Ids } from '../../jobs/index.ts';
 import type { CommandName } from '../commands/summaries.ts';
-import { cut } from '../render/print.ts';
+import { cut } from '../render/wrap.ts';
 import { usageError } from '../usage.ts';
 import { smallText } from './input.ts';
 

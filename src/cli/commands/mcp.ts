@@ -29,7 +29,8 @@ import { smallText } from '../args/input.ts';
 import { command, type ValuesOf } from '../command.ts';
 import { text, texts, toggle } from '../flags.ts';
 import { ledgerFor } from '../ledger.ts';
-import { complain, print, printAside, printable, printJson, table } from '../render/print.ts';
+import { complain, printAside, printable, printJson, printRows } from '../render/print.ts';
+import { table } from '../render/table.ts';
 import { usageError } from '../usage.ts';
 
 const flags = {
@@ -208,9 +209,15 @@ async function inspect(
   if (json === true)
     printJson(rows.map(({ tool, policy, errors, source }) => ({ tool: tool.name, policy, errors, source })));
   else {
-    print(
+    printRows(
       ...table(
-        ['tool', 'effect', 'because of', 'per', 'after an error'],
+        [
+          { name: 'tool', min: 16 },
+          'effect',
+          { name: 'because of', min: 12, leaveOut: 1 },
+          'per',
+          { name: 'after an error', min: 12, leaveOut: 2 },
+        ],
         rows.map(({ tool, policy, errors, source }) => {
           const terms = typeof policy === 'string' ? { effect: policy } : policy;
           const per = 'per' in terms && terms.per !== undefined ? perText(terms.per) : 'turn';

@@ -6,7 +6,7 @@ import { flagReader } from '../args/flag-values.ts';
 import { command } from '../command.ts';
 import { text } from '../flags.ts';
 import { ledgerFor } from '../ledger.ts';
-import { oneLine, print, printable, printJson } from '../render/print.ts';
+import { oneLine, printable, printJson, printRows } from '../render/print.ts';
 import { usageError } from '../usage.ts';
 
 export default command({
@@ -31,7 +31,7 @@ export default command({
       field === undefined ? done : done.map((each) => ({ ...each, [field]: readField(each, field) }));
     if (values.json) printJson(shown);
     else
-      print(
+      printRows(
         ...done
           .map((each) => (field === undefined ? (each.result ?? each.args) : readField(each, field)))
           .filter((each) => each !== undefined && each !== '')

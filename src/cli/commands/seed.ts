@@ -6,7 +6,7 @@ import { command } from '../command.ts';
 import { texts } from '../flags.ts';
 import { ledgerFor } from '../ledger.ts';
 import { jsonText } from '../render/json-text.ts';
-import { print, printable, printJson } from '../render/print.ts';
+import { printable, printJson, printRows } from '../render/print.ts';
 import { requireRun } from '../run-context.ts';
 import { usageError } from '../usage.ts';
 
@@ -49,7 +49,7 @@ under the given names. The same in every attempt of the slot: the run's own work
     };
     if (values.json) printJson(seed);
     else
-      print(
+      printRows(
         ...Object.entries(seed).map(([name, value]) =>
           printable(`${name}: ${typeof value === 'object' ? jsonText(value) : value}`),
         ),

@@ -1,5 +1,7 @@
 // Markdown for a terminal: paragraphs, lists and quotes are wrapped, tables become lists, and link targets are left out.
 
+import { wrap } from './wrap.ts';
+
 export interface TableRow {
   readonly head: readonly string[];
   readonly cells: readonly string[];
@@ -110,20 +112,4 @@ function plain(text: string): string {
     .split(/(`[^`]*`)/)
     .map((part) => (part.startsWith('`') ? part : part.replaceAll(/\*{1,2}([^*]+)\*{1,2}/g, '$1')))
     .join('');
-}
-
-export function wrap(text: string, width: number, first = '', rest = first): string[] {
-  const lines: string[] = [];
-  let line = first;
-  let isEmpty = true;
-  for (const word of text.split(/\s+/).filter(Boolean)) {
-    if (!isEmpty && line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = rest;
-      isEmpty = true;
-    }
-    line += isEmpty ? word : ` ${word}`;
-    isEmpty = false;
-  }
-  return isEmpty ? lines : [...lines, line];
 }

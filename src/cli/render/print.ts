@@ -1,11 +1,11 @@
-// Output for people and programs: tables, times, colours on a terminal, and JSON.
+// Output for people and programs: text, times, colours on a terminal, and JSON.
 
 import { styleText } from 'node:util';
 import { formatDuration } from '../../core/contract/duration.ts';
 import { escapeInvisible } from '../../core/visible.ts';
 import { redactSecrets } from '../../store/address.ts';
-import { terminalWidth } from './fold.ts';
 import { jsonText } from './json-text.ts';
+import { cut, terminalWidth, textWidth, wrapLine } from './wrap.ts';
 
 /** Makes untrusted text safe for one line. Every printed line gets it; use it for text that is measured or styled. */
 export const printable: typeof escapeInvisible = escapeInvisible;
@@ -13,24 +13,31 @@ export const printable: typeof escapeInvisible = escapeInvisible;
 /** The escape sequences of `styled`. */
 const styles = new RegExp(`(${String.fromCharCode(27)}\\[(?:1|2|22|31|32|33|36|39)m)`);
 
-/** Only our own colours reach the terminal as control sequences. */
+/** Text for people: wrapped between words on a terminal, whole elsewhere. */
 export function print(...lines: readonly string[]): void {
-  for (const line of lines)
-    process.stdout.write(
-      `${line
-        .split(styles)
-        .map((part) => (styles.test(part) ? part : escapeInvisible(part)))
-        .join('')}\n`,
-    );
+  printRows(...wrapFor(process.stdout, lines.map(withoutControls)));
+}
+
+/** Lines that must stay as they are: data, and tables, which fit already. */
+export function printRows(...lines: readonly string[]): void {
+  for (const line of lines) process.stdout.write(`${withoutControls(line)}\n`);
+}
+
+/** Only our own colours reach the terminal as control sequences. */
+function withoutControls(line: string): string {
+  return line
+    .split(styles)
+    .map((part) => (styles.test(part) ? part : escapeInvisible(part)))
+    .join('');
 }
 
 export function printJson(value: unknown): void {
-  print(...jsonText(value, 2).split('\n'));
+  printRows(...jsonText(value, 2).split('\n'));
 }
 
 /** One value per line, for streams. */
 export function printJsonLine(value: unknown): void {
-  print(jsonText(value));
+  printRows(jsonText(value));
 }
 
 /** A message on stderr. */
@@ -39,7 +46,14 @@ export function complain(message: string): void {
 }
 
 export function printAside(...lines: readonly string[]): void {
-  process.stderr.write(lines.map((line) => `${escapeInvisible(withoutTyped(line))}\n`).join(''));
+  const safe = lines.map((line) => escapeInvisible(withoutTyped(line)));
+  const shown = wrapFor(process.stderr, safe);
+  process.stderr.write(shown.map((line) => `${line}\n`).join(''));
+}
+
+function wrapFor(stream: NodeJS.WriteStream, lines: readonly string[]): readonly string[] {
+  if (terminalWidth(stream) === undefined) return lines;
+  return lines.flatMap((line) => wrapLine(line, textWidth(stream)));
 }
 
 /** Messages repeat the command line, where a store's address may stand in the wrong place. */
@@ -66,67 +80,6 @@ export function relative(at: Date, now = Date.now()): string {
   const shown = formatDuration(Math.round(Math.abs(ms) / 1000) * 1000);
   if (Math.abs(ms) < 500) return 'now';
   return ms >= 0 ? `${shown} ago` : `in ${shown}`;
-}
-
-export interface Cell {
-  readonly text: string;
-  readonly style?: Style;
-}
-
-/** The last column is cut to the terminal's width; if it gets too little room, so is the column that yields. */
-export function table(
-  head: readonly string[],
-  rows: readonly (readonly (string | Cell)[])[],
-  yielding?: string,
-): readonly string[] {
-  const cells = rows.map((row) => row.map((cell) => (typeof cell === 'string' ? { text: cell } : cell)));
-  const shown = cells.map((row) => row.map(({ text }) => printable(text)));
-  const widths = head.map((name, at) =>
-    shown.reduce((most, row) => Math.max(most, (row[at] ?? '').length), name.length),
-  );
-  const room = terminalWidth();
-  if (yielding !== undefined) shrink(widths, head.indexOf(yielding), room);
-  const line = (texts: readonly string[], style: (at: number, text: string) => string) => {
-    let used = 0;
-    return texts
-      .map((text, at) => {
-        const isLast = at === texts.length - 1;
-        const width = widths[at] as number;
-        const padded = isLast ? cut(text, room - used) : cut(text, width).padEnd(width);
-        used += padded.length + 2;
-        return style(at, padded);
-      })
-      .join('  ')
-      .trimEnd();
-  };
-  return [
-    line(head, (_, text) => styled('dim', text)),
-    ...shown.map((row, n) =>
-      line(row, (at, text) => {
-        const style = cells[n]?.[at]?.style;
-        return style === undefined ? text : styled(style, text);
-      }),
-    ),
-  ];
-}
-
-/** Below this, a column says too little. */
-const minLast = 16;
-const minOther = 12;
-
-/** Takes room from one column for the last one. */
-function shrink(widths: number[], at: number, room: number): void {
-  const others = widths.reduce((sum, width, n) => (n === widths.length - 1 ? sum : sum + width + 2), 0);
-  const missing = others + Math.min(widths.at(-1) ?? 0, minLast) - room;
-  const width = widths[at];
-  if (width !== undefined && missing > 0) widths[at] = Math.min(width, Math.max(minOther, width - missing));
-}
-
-export function cut(text: string, width: number): string {
-  // Never inside a surrogate pair.
-  return text.length <= width
-    ? text
-    : `${text.slice(0, Math.max(0, width - 1)).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
 /** Stored args or results in one line. */

@@ -3,7 +3,8 @@
 import { formatDuration } from '../../core/contract/duration.ts';
 import { commandField, contractName } from '../../jobs/index.ts';
 import type { RecordInfo } from '../../semel/index.ts';
-import { type Cell, oneLine, relative } from './print.ts';
+import { oneLine, relative } from './print.ts';
+import type { Cell } from './table.ts';
 
 export type State = 'running' | 'in doubt' | 'abandoned' | 'succeeded' | 'failed' | 'released';
 

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto';
 import { canonicalJson } from '../../../core/key/canonical-json.ts';
 import { instantOf } from '../../args/instant.ts';
 import { parseIfJson, valueAt } from '../../args/path.ts';
-import { cut } from '../../render/print.ts';
+import { cut } from '../../render/wrap.ts';
 import type { Entry } from './entries.ts';
 import { type Chosen, choose, type Fields, type NamedFields, splitArgs } from './fields.ts';
 import { createFinder, type Found, type Seen } from './finder.ts';

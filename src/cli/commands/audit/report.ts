@@ -2,7 +2,8 @@
 
 import { suspiciousFields } from '../../../core/contract/contract.ts';
 import { formatDuration } from '../../../core/contract/duration.ts';
-import { cut, printable, styled } from '../../render/print.ts';
+import { printable, styled } from '../../render/print.ts';
+import { cut } from '../../render/wrap.ts';
 import { isFresh } from './fields.ts';
 import { type Group, type Reuse, suspicion } from './finder.ts';
 import type { Reading } from './reading.ts';

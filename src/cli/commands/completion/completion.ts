@@ -2,7 +2,7 @@
 
 import { type Commands, command } from '../../command.ts';
 import { choice } from '../../flags.ts';
-import { print, printJson } from '../../render/print.ts';
+import { printJson, printRows } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { type CommandName, summaries } from '../summaries.ts';
 import { bashScript } from './bash.ts';
@@ -34,7 +34,7 @@ Install it, then start a new shell:
     if (values.words !== undefined && positionals.length === 0) {
       const words = await wordsFor(values.words, lineOf(rest, values));
       if (values.json) printJson(words);
-      else print(...words);
+      else printRows(...words);
       return 0;
     }
     const script = shell === undefined || !Object.hasOwn(scripts, shell) ? undefined : scripts[shell];

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { command } from '../../command.ts';
 import { choice } from '../../flags.ts';
-import { fold } from '../../render/fold.ts';
-import { print, printable, printJson, styled, table } from '../../render/print.ts';
+import { print, printable, printJson, printRows, styled } from '../../render/print.ts';
+import { table } from '../../render/table.ts';
 import { usageError } from '../../usage.ts';
 import type { Incident } from './incident.ts';
 import { incidents } from './incidents.ts';
@@ -28,15 +28,16 @@ once with semel.`,
     if (values.store !== undefined || values.namespace !== undefined)
       throw usageError('demo', 'it uses its own ledger', 'Leave out --store and --namespace.');
     const chosen = incidents.map((_, at) => at).filter((at) => !values.only || values.only === `${at + 1}`);
-    const tell = values.json
-      ? () => undefined
-      : (...lines: string[]) => print(...lines.flatMap((line) => fold(line)));
+    const tell = values.json ? () => undefined : print;
     const startedAt = performance.now();
     const played = await inTemporaryFolder((folder) => playAll(chosen, folder, tell));
     const tookMs = Math.round(performance.now() - startedAt);
     const kept = played.every(({ semel }) => semel.landed === 1);
     if (values.json) printJson({ kept, tookMs, incidents: played.map(reported) });
-    else print(...ending(played, kept, tookMs).flatMap((line) => fold(line)));
+    else {
+      printRows(...results(played));
+      print('', ending(kept, tookMs));
+    }
     return kept ? 0 : 1;
   },
 });
@@ -99,7 +100,7 @@ function reported({ at, incident, bare, semel }: Played) {
   return { incident: at + 1, title: incident.title, bare, semel, kept: semel.landed === 1 };
 }
 
-function ending(played: readonly Played[], kept: boolean, tookMs: number): readonly string[] {
+function results(played: readonly Played[]): readonly string[] {
   const rows = played.map(({ at, incident, bare, semel }) => [
     `${at + 1}. ${incident.title}`,
     {
@@ -108,11 +109,11 @@ function ending(played: readonly Played[], kept: boolean, tookMs: number): reado
     },
     { text: landedText(incident, semel), style: semel.landed === 1 ? ('green' as const) : ('red' as const) },
   ]);
-  return [
-    ...table(['incident', 'bare', 'with semel'], rows),
-    '',
-    kept
-      ? `Every effect landed once with semel (${(tookMs / 1000).toFixed(1)} s). Start with: semel --help, or README.md.`
-      : 'An effect did not land exactly once with semel. That is a bug: please report it with the lines above.',
-  ];
+  return table(['incident', 'bare', 'with semel'], rows);
+}
+
+function ending(kept: boolean, tookMs: number): string {
+  return kept
+    ? `Every effect landed once with semel (${(tookMs / 1000).toFixed(1)} s). Start with: semel --help, or README.md.`
+    : 'An effect did not land exactly once with semel. That is a bug: please report it with the lines above.';
 }

@@ -5,7 +5,6 @@ import { findSimilar } from '../../../core/contract/known-fields.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { command } from '../../command.ts';
 import { text, texts } from '../../flags.ts';
-import { fold } from '../../render/fold.ts';
 import { complain, print, printable, printJson, relative, styled } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { findingIds, findingsIn } from './checks.ts';
@@ -17,7 +16,7 @@ export default command({
   takes: '[options]',
   about: `Checks the ledger's files, its clock, its records and their history, in all namespaces unless you choose one, and exits
 with 1 if it finds anything. Each finding has a stable id and says what to do; semel explain <id> says more:
-${wrap(findingIds)}`,
+  ${findingIds.join(' ')}`,
   flags: {
     since: text('<duration>', 'how far to look back (default: 30d)'),
     only: texts('<ids>', 'only these findings, separated by commas'),
@@ -87,7 +86,7 @@ function entry({ id, namespace, contract, found, next, records, lastAt }: Findin
     printable(`  ${found}${when}`),
     printable(`  Do: ${next}`),
     ...(records === undefined ? [] : [printable(`  Records: ${records.join(', ')}`)]),
-  ].flatMap((line) => fold(line));
+  ];
 }
 
 function summary(reading: Reading, ids: readonly string[], findings: readonly Finding[]): readonly string[] {
@@ -103,20 +102,9 @@ function summary(reading: Reading, ids: readonly string[], findings: readonly Fi
     findings.length === 0
       ? styled('green', 'Nothing is wrong.')
       : `${count(findings.length, 'finding')}. semel explain <id> says more.`;
-  return [...fold(`Looked at ${printable(lookedAt)}, with ${made} checks.`), verdict];
+  return [`Looked at ${printable(lookedAt)}, with ${made} checks.`, verdict];
 }
 
 function placeOf({ facts, files }: Reading): string {
   return facts?.location ?? files?.path ?? 'the ledger';
-}
-
-/** Breaks the list into lines. */
-function wrap(words: readonly string[]): string {
-  const lines = [''];
-  for (const word of words) {
-    const line = lines.at(-1) as string;
-    if (line.length + word.length > 76) lines.push(`  ${word}`);
-    else lines[lines.length - 1] = line === '' ? `  ${word}` : `${line} ${word}`;
-  }
-  return lines.join('\n');
 }

@@ -13,8 +13,7 @@ import { command } from '../../command.ts';
 import { text, toggle } from '../../flags.ts';
 import { deadHolders } from '../../render/dead-holders.ts';
 import { warnIfEmpty } from '../../render/elsewhere.ts';
-import { fold, foldCommand, terminalWidth } from '../../render/fold.ts';
-import { cut, print, printable, printJson } from '../../render/print.ts';
+import { print, printable, printJson } from '../../render/print.ts';
 import { ageMs, argsText, isJobLock, nameOf } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { verdictToChoose } from '../resolve/verdict.ts';
@@ -101,16 +100,14 @@ function groupLines(
   const name = `${contract}: ${error}${isOneNamespace ? '' : `  (${namespace})`}`;
   const more = members.length - maxMembers;
   return [
-    ...fold(printable(members.length === 1 ? name : `${members.length} × ${name}`)),
+    printable(members.length === 1 ? name : `${members.length} × ${name}`),
     ...members.slice(0, maxMembers).flatMap((item) => [...entry(item, options, now), '']),
     ...(more > 0
-      ? foldCommand(
+      ? [
           `  … and ${more} more: semel ls --status in-doubt --status abandoned --tool ${shellWord(contract)} -n ${members.length} ${options}`,
-        )
+        ]
       : []),
-    ...(open.length > 1 && !isAgent()
-      ? foldCommand(printable(`  all of them: ${groupCommand(group, options)}`))
-      : []),
+    ...(open.length > 1 && !isAgent() ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),
   ];
 }
 
@@ -119,7 +116,7 @@ function newAdvice(group: Group, given: Set<string>): readonly string[] {
   const line = contractLine(group);
   if (isAgent() || given.has(line) || !group.members.some(({ inDoubt }) => inDoubt)) return [];
   given.add(line);
-  return fold(printable(`  to avoid this next time: ${line}`));
+  return [printable(`  to avoid this next time: ${line}`)];
 }
 
 function entry(item: RecordInfo, options: string, now: number): readonly string[] {
@@ -128,18 +125,15 @@ function entry(item: RecordInfo, options: string, now: number): readonly string[
   const lines = [
     `  ${item.ref}  ${state} for ${formatDuration(ageMs(item, now))}`,
     `    key      ${item.key}`,
-    cut(`    args     ${item.args === undefined ? 'not stored' : argsText(item)}`, terminalWidth()),
+    `    args     ${item.args === undefined ? 'not stored' : argsText(item)}`,
     `    attempts ${item.attempts}, last by ${shownOwner(item.owner)}${dispatched ?? ''}`,
   ];
   if (item.providerKey !== undefined) lines.push(`    sent key ${item.providerKey}`);
   if (item.remoteRef !== undefined) lines.push(`    remote   ${item.remoteRef}`);
   if (item.inDoubt && isAgent()) lines.push(`    ${personDecides}`);
+  else if (item.inDoubt) lines.push(`    decide   semel resolve ${item.ref} ${verdictToChoose} ${options}`);
   if (item.abandoned) lines.push('    nothing landed: repeat the call to execute it');
-  const decide = `    decide   semel resolve ${item.ref} ${verdictToChoose} ${options}`;
-  return [
-    ...lines.flatMap((line) => fold(printable(line))),
-    ...(item.inDoubt && !isAgent() ? foldCommand(printable(decide)) : []),
-  ];
+  return lines.map(printable);
 }
 
 const maxRunning = 5;
@@ -181,5 +175,5 @@ async function runningNow(
     ...(count > maxRunning
       ? [`  … and ${count - maxRunning} more: semel ls --status running ${options}`]
       : []),
-  ].flatMap((line) => fold(printable(line)));
+  ].map(printable);
 }

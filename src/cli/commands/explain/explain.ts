@@ -1,8 +1,9 @@
 // `semel explain`: the section of the documentation about an error code, a word, a contract field or an exit code. Offline.
 
 import { command } from '../../command.ts';
-import { renderMarkdown, wrap } from '../../render/markdown.ts';
+import { renderMarkdown } from '../../render/markdown.ts';
 import { print, printJson, styled } from '../../render/print.ts';
+import { textWidth, wrap } from '../../render/wrap.ts';
 import { usageError } from '../../usage.ts';
 import { allTopics, findTopics, suggestTopic, type Topic } from './topics.ts';
 
@@ -29,18 +30,11 @@ of semel, from the documentation in the package. Without a topic: lists them all
   },
 });
 
-/** As wide as the terminal, but lines longer than this are hard to read. */
-const maxWidth = 80;
-
-function width(): number {
-  return Math.min(process.stdout.columns ?? maxWidth, maxWidth);
-}
-
 function page({ name, kind, page, text }: Topic): readonly string[] {
   return [
     `${styled('bold', name)}  ${kind}`,
     '',
-    ...renderMarkdown(text, width()),
+    ...renderMarkdown(text, textWidth()),
     '',
     styled('dim', `In the package: ${page}`),
   ];
@@ -50,6 +44,6 @@ function listTopics(topics: readonly Topic[]): readonly string[] {
   const kinds = Map.groupBy(topics, ({ kind }) => kind);
   return [...kinds].flatMap(([kind, members]) => [
     styled('bold', `${kind}:`),
-    ...wrap(members.map(({ name }) => name.replaceAll(' ', '-')).join(', '), width(), '  ', '  '),
+    ...wrap(members.map(({ name }) => name.replaceAll(' ', '-')).join(', '), textWidth(), '  '),
   ]);
 }

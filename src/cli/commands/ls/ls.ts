@@ -9,17 +9,10 @@ import { command } from '../../command.ts';
 import { text, toggle } from '../../flags.ts';
 import { deadHolders } from '../../render/dead-holders.ts';
 import { warnIfEmpty } from '../../render/elsewhere.ts';
-import { foldCommand } from '../../render/fold.ts';
-import {
-  type Cell,
-  print,
-  printable,
-  printJson,
-  printJsonLine,
-  relative,
-  table,
-} from '../../render/print.ts';
+import { print, printable, printJson, printJsonLine, printRows, relative } from '../../render/print.ts';
 import { argsText, nameOf, sinceOf, stateCell } from '../../render/state.ts';
+import { type Cell, type Column, table } from '../../render/table.ts';
+import { cut, terminalWidth } from '../../render/wrap.ts';
 import { usageError } from '../../usage.ts';
 import { type Filter, filterOf, statusWords } from './filter.ts';
 import { newest } from './newest.ts';
@@ -33,10 +26,10 @@ export default command({
   about: `Lists records of all namespaces unless you choose one, newest first. A record's age counts from its last change of state:
 dispatched, settled or released. All filters must match; --status is repeatable and means any of them:
   running    an attempt holds the claim
-  succeeded, failed, released, unknown: how the last attempt ended
   in-doubt   it may have landed
   lapsed     the lease is over: in doubt, or abandoned
-  abandoned  its process crashed before it dispatched anything, and the call was not repeated`,
+  abandoned  its process crashed before it dispatched anything, and the call was not repeated
+  succeeded, failed, released, unknown: how the last attempt ended`,
   flags: {
     tool: text('<name>', 'only this contract, or this job'),
     status: {
@@ -87,7 +80,7 @@ dispatched, settled or released. All filters must match; --status is repeatable 
     }
     const { head, rowOf } = await columnsFor(ledger);
     const { items, count } = await look(ledger, filter, limit, rowOf);
-    if (count > 0) print(...table(head, items, 'contract'));
+    if (count > 0) printRows(...table(head, items));
     print(...(await footer(ledger, items.length, count)));
     return 0;
   },
@@ -115,7 +108,7 @@ async function look<Item>(
 type Row = readonly (string | Cell)[];
 
 interface Columns {
-  readonly head: readonly string[];
+  readonly head: readonly (string | Column)[];
   rowOf(record: RecordInfo): Row;
 }
 
@@ -124,7 +117,15 @@ async function columnsFor(ledger: Namespaces): Promise<Columns> {
   const isOne = (await ledger.names()).length === 1;
   const isDead = await deadHolders(ledger);
   return {
-    head: ['id', ...(isOne ? [] : ['namespace']), 'contract', 'status', 'attempts', 'age', 'args'],
+    head: [
+      'id',
+      ...(isOne ? [] : [{ name: 'namespace', min: 9, leaveOut: 4 }]),
+      { name: 'contract', min: 16 },
+      'status',
+      { name: 'attempts', leaveOut: 1 },
+      { name: 'age', leaveOut: 3 },
+      { name: 'args', min: 20, leaveOut: 2 },
+    ],
     rowOf: (record) => [record.id, ...(isOne ? [] : [record.namespace]), ...cellsOf(record, isDead(record))],
   };
 }
@@ -148,7 +149,7 @@ async function footer(ledger: Namespaces, shown: number, count: number): Promise
   const options = await ledger.optionsFor();
   const rest =
     count > shown ? `The newest ${shown} of ${count}; -n ${Math.min(count, mostRecords)} lists more. ` : '';
-  return ['', ...foldCommand(`${rest}Details: semel show <id> ${options}`)];
+  return ['', `${rest}Details: semel show <id> ${options}`.trimEnd()];
 }
 
 async function redraw(ledger: Namespaces, filter: Filter, limit: number): Promise<void> {
@@ -158,7 +159,8 @@ async function redraw(ledger: Namespaces, filter: Filter, limit: number): Promis
     const { items, count } = await look(ledger, filter, limit, rowOf, signal);
     if (signal.aborted) return;
     const title = `${printable(joinNames(await ledger.names()))}  ${new Date().toISOString()}  ${count} records  (Ctrl-C to stop)`;
-    process.stdout.write(frame([title, '', ...table(head, items, 'contract')], process.stdout.rows || 24));
+    const lines = [cut(title, terminalWidth() ?? title.length), '', ...table(head, items)];
+    process.stdout.write(frame(lines, process.stdout.rows || 24));
   });
 }
 
@@ -191,7 +193,7 @@ async function followLines(ledger: Namespaces, filter: Filter, limit: number): P
   await watch(async (signal) => {
     const { items } = await look(ledger, filter, limit, lineOf, signal);
     const rows = signal.aborted ? [] : changed(items).map(({ row }) => row);
-    if (rows.length > 0) print(...table(head, rows.toReversed(), 'contract').slice(1));
+    if (rows.length > 0) printRows(...table(head, rows.toReversed()).slice(1));
   });
 }
 

@@ -5,7 +5,6 @@ import { namedRecord } from '../../args/named.ts';
 import { namespacesFor } from '../../args/namespaces.ts';
 import { isAgent } from '../../caller.ts';
 import { command } from '../../command.ts';
-import { fold, foldCommand } from '../../render/fold.ts';
 import { oneLine, print, printable, printJson, relative, styled } from '../../render/print.ts';
 import { ageText, argsText, isFailedRun, nameOf, stateCell } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
@@ -76,7 +75,7 @@ function evidence(record: RecordInfo, drift: readonly string[]): readonly string
     ['remote ref', record.remoteRef],
     ['sent key', record.providerKey],
   ];
-  return rows.flatMap(([name, text]) => (text === undefined ? [] : fold(line(name, text))));
+  return rows.flatMap(([name, text]) => (text === undefined ? [] : [line(name, text)]));
 }
 
 function line(name: string, text: string): string {
@@ -97,25 +96,23 @@ function attemptLines(record: RecordInfo, attempts: readonly AttemptInfo[]): rea
   return [
     `  ${record.attempts} in total, the last by ${printable(record.owner)}`,
     ...attempts.flatMap(({ at, fence, owner, what, tail }) => [
-      ...fold(
-        printable(`  fence ${fence}${owner === undefined ? '' : ` by ${owner}`}: ${what} (${relative(at)})`),
-      ),
-      ...tail.flatMap((text) => fold(`    ${styled('dim', '|')} ${printable(text)}`)),
+      printable(`  fence ${fence}${owner === undefined ? '' : ` by ${owner}`}: ${what} (${relative(at)})`),
+      ...tail.map((text) => `    ${styled('dim', '|')} ${printable(text)}`),
     ]),
   ];
 }
 
 function timelineLines(timeline: readonly Moment[]): readonly string[] {
-  return timeline.flatMap(({ at, what, alarm }) => {
+  return timeline.map(({ at, what, alarm }) => {
     const text = printable(what);
-    return fold(`  ${at.toISOString()}  ${relative(at).padStart(12)}  ${alarm ? styled('red', text) : text}`);
+    return `  ${at.toISOString()}  ${relative(at).padStart(12)}  ${alarm ? styled('red', text) : text}`;
   });
 }
 
 function nextLines(next: readonly NextStep[]): readonly string[] {
   return next.flatMap(({ command: words, why }) =>
     words === undefined
-      ? fold(`  ${printable(why)}`)
-      : [...foldCommand(`  ${styled('bold', printable(words))}`), ...fold(`      ${printable(why)}`)],
+      ? [`  ${printable(why)}`]
+      : [`  ${styled('bold', printable(words))}`, `      ${printable(why)}`],
   );
 }

@@ -1,25 +1,22 @@
 // The counts for a terminal: a bar per slot, a table of contracts, and the totals.
 
 import { formatDuration } from '../../../core/contract/duration.ts';
-import { fold } from '../../render/fold.ts';
-import { type Cell, relative, styled, table } from '../../render/print.ts';
-import type { ContractCounts, Counts, Slot, Stats } from './tally.ts';
+import { relative, styled } from '../../render/print.ts';
+import { type Cell, table } from '../../render/table.ts';
+import { fileWidth, terminalWidth } from '../../render/wrap.ts';
+import type { Counts, Slot, Stats } from './tally.ts';
 
-/** Fits into 80 columns beside the counts. */
-const barWidth = 36;
+const maxBarWidth = 40;
+/** What stands before a bar, and one character for each part that is rounded up. */
+const numbersWidth = 50;
 
-export function page(stats: Stats, observe: boolean): readonly string[] {
+/** The totals in sentences. */
+export function summary(stats: Stats, observe: boolean): readonly string[] {
   const span = formatDuration(stats.until.getTime() - stats.since.getTime());
-  return [
-    ...(observe ? [observed(stats, span)] : summary(stats, span)).flatMap((line) => fold(line)),
-    '',
-    ...chart(stats, observe),
-    '',
-    ...contracts(stats, observe),
-  ];
+  return observe ? [observed(stats, span)] : totalsOf(stats, span);
 }
 
-function summary({ totals, doubts }: Stats, span: string): readonly string[] {
+function totalsOf({ totals, doubts }: Stats, span: string): readonly string[] {
   const { executed, replayed, saved, conflicts, duplicates } = totals;
   const lines = [
     `In ${span}: ${executed} executed, ${replayed} replayed; ${effects(saved)} saved from landing again.`,
@@ -43,7 +40,8 @@ function effects(count: number): string {
   return count === 1 ? '1 effect' : `${count} effects`;
 }
 
-function chart({ slots, by }: Stats, observe: boolean): readonly string[] {
+/** A line per slot; slots without calls fold into one. */
+export function chart({ slots, by }: Stats, observe: boolean, room = terminalWidth()): readonly string[] {
   const words = observe
     ? (['executed', 'wouldPrevent', 'wouldHold'] as const)
     : (['executed', 'replayed', 'inDoubt'] as const);
@@ -52,42 +50,39 @@ function chart({ slots, by }: Stats, observe: boolean): readonly string[] {
     : [by, 'executed', 'replayed', 'in doubt', ''];
   const size = (slot: Slot) => words.reduce((sum, word) => sum + slot[word], 0);
   const most = Math.max(1, ...slots.map(size));
-  const rowOf = (slot: Slot) => [
-    slot.slot,
-    ...words.map((word) => String(slot[word])),
-    bar(
-      words.map((word) => slot[word]),
-      most,
-    ),
-  ];
-  const rows = runsOf(slots, (slot) => size(slot) === 0).flatMap((run) =>
-    run.length > 1 ? [[`(${run.length} empty)`]] : run.map(rowOf),
-  );
-  return table(head, rows);
-}
-
-/** Neighbours that all match are one run; every other item is a run of its own. */
-function runsOf<Item>(items: readonly Item[], matches: (item: Item) => boolean): readonly Item[][] {
-  const runs: Item[][] = [];
-  for (const item of items) {
-    const last = runs.at(-1);
-    if (last?.every(matches) && matches(item)) last.push(item);
-    else runs.push([item]);
+  const width = Math.min(maxBarWidth, Math.max(1, (room ?? fileWidth) - numbersWidth));
+  const used = slots.filter((slot) => size(slot) > 0);
+  const rows = used.map((slot) => {
+    const counts = words.map((word) => slot[word]);
+    return [slot.slot, ...counts.map(String), bar(counts, most, width)];
+  });
+  const [top = '', ...lines] = table(head, rows, room);
+  const lineOf = new Map(used.map((slot, at) => [slot, lines[at] ?? '']));
+  const shown: string[] = used.length === 0 ? [] : [top];
+  let empty = 0;
+  for (const slot of [...slots, undefined]) {
+    const line = slot && lineOf.get(slot);
+    if (slot !== undefined && line === undefined) empty += 1;
+    else {
+      if (empty > 0) shown.push(styled('dim', `${empty} ${by}${empty === 1 ? '' : 's'} without calls`));
+      if (line !== undefined) shown.push(line);
+      empty = 0;
+    }
   }
-  return runs;
+  return shown;
 }
 
 /** Anything above zero gets at least one character. */
-export function bar(parts: readonly number[], most: number): string {
+export function bar(parts: readonly number[], most: number, width = maxBarWidth): string {
   const signs = ['█', '░', '?'];
   return parts
     .map((count, n) =>
-      (signs[n] as string).repeat(count === 0 ? 0 : Math.max(1, Math.round((count / most) * barWidth))),
+      (signs[n] as string).repeat(count === 0 ? 0 : Math.max(1, Math.round((count / most) * width))),
     )
     .join('');
 }
 
-function contracts({ contracts: rows, totals }: Stats, observe: boolean): readonly string[] {
+export function contracts({ contracts: rows, totals }: Stats, observe: boolean): readonly string[] {
   const words: readonly (readonly [string, keyof Counts])[] = observe
     ? [
         ['executed', 'executed'],
@@ -106,11 +101,17 @@ function contracts({ contracts: rows, totals }: Stats, observe: boolean): readon
       ? { text: String(counts[word]), style: 'yellow' }
       : String(counts[word]);
   const isOneNamespace = new Set(rows.map(({ namespace }) => namespace)).size <= 1;
-  const nameOf = ({ namespace, contract }: ContractCounts) =>
-    isOneNamespace ? contract : `${contract}  (${namespace})`;
-  const row = (name: string, counts: Counts) => [name, ...words.map(([, word]) => cell(counts, word))];
+  const row = (contract: string, namespace: string, counts: Counts) => [
+    contract,
+    ...(isOneNamespace ? [] : [namespace]),
+    ...words.map(([, word]) => cell(counts, word)),
+  ];
   return table(
-    ['contract', ...words.map(([name]) => name)],
-    [...rows.map((counts) => row(nameOf(counts), counts)), row('all', totals)],
+    [
+      { name: 'contract', min: 12 },
+      ...(isOneNamespace ? [] : [{ name: 'namespace', min: 9 }]),
+      ...words.map(([name]) => name),
+    ],
+    [...rows.map((counts) => row(counts.contract, counts.namespace, counts)), row('all', '', totals)],
   );
 }

@@ -7,9 +7,9 @@ import { namespacesFor } from '../../args/namespaces.ts';
 import { everyRecord } from '../../args/records.ts';
 import { command } from '../../command.ts';
 import { choice, text, toggle } from '../../flags.ts';
-import { print, printJson } from '../../render/print.ts';
+import { print, printJson, printRows } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
-import { page } from './chart.ts';
+import { chart, contracts, summary } from './chart.ts';
 import { createTally } from './tally.ts';
 
 export default command({
@@ -51,7 +51,11 @@ one. With --observe: what observing programs would have prevented. Pruned record
         tally.add(record, await semel.records.history(record.key));
     const stats = tally.result();
     if (values.json) printJson(stats);
-    else print(...page(stats, values.observe ?? false));
+    else {
+      const observe = values.observe ?? false;
+      print(...summary(stats, observe));
+      printRows('', ...chart(stats, observe), '', ...contracts(stats, observe));
+    }
     return 0;
   },
 });

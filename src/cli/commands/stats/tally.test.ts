@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { RecordInfo } from '../../../semel/index.ts';
 import type { EventType, StoreEvent } from '../../../store/store.ts';
-import { bar } from './chart.ts';
+import { bar, chart } from './chart.ts';
 import { createTally } from './tally.ts';
 
 const at = (text: string) => Date.parse(`2026-06-${text}Z`);
@@ -94,6 +94,22 @@ test('a record from another ledger counts when it was settled there', () => {
 });
 
 test('however little there is of something, the bar shows it', () => {
-  expect(bar([1_000, 1, 0], 1_001)).toBe(`${'█'.repeat(36)}░`);
+  expect(bar([1_000, 1, 0], 1_001)).toBe(`${'█'.repeat(40)}░`);
   expect(bar([0, 0, 0], 1)).toBe('');
+});
+
+test('days without calls are one line, and bars fit into the terminal', () => {
+  const counted = statsOf([record({}), event('replayed', '19T08:00', { times: 20 })]);
+  const [slot] = counted.slots.filter(({ executed }) => executed > 0);
+  const empty = { ...slot!, executed: 0, replayed: 0, saved: 0, inDoubt: 0 };
+  const stats = { ...counted, by: 'day' as const, slots: [empty, { ...empty }, slot!, { ...empty }] };
+  for (const width of [40, 80, 120, undefined]) {
+    const lines = chart(stats, false, width);
+    expect(lines).toHaveLength(4);
+    expect(lines.at(1)).toContain('2 days without calls');
+    expect(lines.at(3)).toContain('1 day without calls');
+    if (width !== undefined) expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
+  }
+  expect(chart(stats, false, 80).at(2)).not.toContain('…');
+  expect(chart({ ...stats, slots: [empty, { ...empty }] }, false, 80)).toHaveLength(1);
 });

@@ -1,7 +1,7 @@
 // `semel store migrate`: creates or updates a store's schema, or prints the statements.
 
 import { storeFor } from '../../ledger.ts';
-import { complain, print, printJson } from '../../render/print.ts';
+import { complain, print, printJson, printRows } from '../../render/print.ts';
 import type { StoreValues } from './values.ts';
 
 export async function migrate(values: StoreValues): Promise<number> {
@@ -22,7 +22,7 @@ export async function migrate(values: StoreValues): Promise<number> {
     else if (isCurrent) print(`The schema is already version ${to}.`);
     else if (dryRun) {
       complain(`this would run, from ${versionText(from)} to version ${to}:`);
-      print(...statements.flatMap((statement) => `${statement};`.split('\n')));
+      printRows(...statements.flatMap((statement) => `${statement};`.split('\n')));
     } else
       print(
         from === 0
