@@ -165,7 +165,7 @@ function adviseDecision(
 
 /** The one line that would have decided it, of those that this caller can write. */
 function adviseContract(
-  { contract, isOneLiner }: Call['tool'],
+  { contract, isOneLiner, classify }: Call['tool'],
   record: StoredRecord,
   { cause, lacksWord = false }: { readonly cause?: unknown; readonly lacksWord?: boolean },
 ): string {
@@ -174,7 +174,10 @@ function adviseContract(
     return "Its request was refused or never sent: if it makes one request and nothing else, add classify: oneRequest; if all its effects go through `ctx.fetch`, add via: 'fetch'.";
   if (isPlainBug(cause))
     return `If it was thrown before anything was sent: throw NotLanded there${isOneLiner ? '' : ", or use dispatch: 'explicit'"}.`;
-  const errorCode = /^([A-Z][A-Z0-9_]{2,}):/.exec(record.error?.message ?? '')?.[1];
+  const message = record.error?.message ?? '';
+  if (classify === undefined && contract.via === undefined && /\b4\d\d\b/.test(message))
+    return 'If it makes one request and nothing else, add classify: oneRequest: it knows a refusal by the status.';
+  const errorCode = /^([A-Z][A-Z0-9_]{2,}):/.exec(message)?.[1];
   if (errorCode !== undefined && !mayHaveArrived(errorCode))
     return `If ${errorCode} always means that nothing was sent, add: classify: { ${errorCode}: 'notLanded' }.`;
   return contract.provider === undefined

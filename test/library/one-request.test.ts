@@ -303,6 +303,11 @@ describe('an error without a status', () => {
     expect(await ended(inWords(name, '/status/200'))).toMatchObject({ code: 'IN_DOUBT' });
   });
 
+  test('without `classify`, the advice names it', async () => {
+    const { code, advice } = await ended(inWords('fetch', '/status/400'), { classify: undefined });
+    expect([code, advice]).toEqual(['IN_DOUBT', expect.stringContaining('add classify: oneRequest')]);
+  });
+
   test('the answer to a lookup says nothing about the effect', async () => {
     const run = async () => {
       await fetch(at(server.url, '/status/404'));
