@@ -13,9 +13,12 @@ import {
   type Ambient,
   ambient,
   type CallOptions,
+  type CloneTool,
+  clonerOf,
   forgetTool,
   markExternal,
   type Semel,
+  setCloner,
   type ToolFunction,
   warnerOf,
 } from '../semel/index.ts';
@@ -59,6 +62,8 @@ export interface Guard {
   keyOf(call: FrameworkCall): Promise<string>;
   /** Frees the tool's name. Calls that have begun go on. */
   forget(): void;
+  /** Lets `landsOnce` test what the adapter returns: `execute` runs the framework's tool without a call of the framework. */
+  makeTestable<Guarded extends object>(guarded: Guarded, execute: Execute): Guarded;
 }
 
 export interface GuardOptions {
@@ -160,11 +165,30 @@ function guardTool(
     warn: (message) => warnerOf(tool)?.(message),
     forget: () => forgetTool(tool),
     call,
+    makeTestable(guarded, execute) {
+      setCloner(guarded, cloneWith(tool, execute));
+      return guarded;
+    },
     async keyOf(asked) {
       const derive = () => semel.keyOf(tool, asked.args, callOptions(asked, byCall));
       return (await withIdentity(semel, tool, asked, derive)).key;
     },
   };
+}
+
+/** Clones whose `run` finds what to execute, although no framework calls them. */
+function cloneWith(tool: ToolFunction<unknown, unknown>, execute: Execute): CloneTool {
+  const clone = clonerOf(tool) as CloneTool;
+  return (change) =>
+    clone({
+      ...change,
+      definition(given) {
+        const run = (args: never, ctx: never) =>
+          running.run({ execute, ctx: undefined }, () => given.run(args, ctx));
+        const definition = { ...given, run } as typeof given;
+        return change.definition?.(definition) ?? definition;
+      },
+    });
 }
 
 function callOptions({ toolCallId, key, signal }: FrameworkCall, byCall: boolean): CallOptions {

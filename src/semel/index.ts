@@ -47,5 +47,6 @@ export {
   leaveClaim,
   markExternal,
   overrideStore,
+  setCloner,
   warnerOf,
 } from './tool-internals.ts';

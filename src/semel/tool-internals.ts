@@ -53,8 +53,13 @@ export interface Clone {
 
 export type CloneTool = (change: CloneChanges) => Clone;
 
+/** Of what `semel.tool` made, or of a framework's tool that `setCloner` knows. */
 export function clonerOf(tool: unknown): CloneTool | undefined {
-  return typeof tool === 'function' ? (tool as { [cloneKey]?: CloneTool })[cloneKey] : undefined;
+  return (tool as { [cloneKey]?: CloneTool } | null | undefined)?.[cloneKey];
+}
+
+export function setCloner(tool: object, clone: CloneTool): void {
+  Object.defineProperty(tool, cloneKey, { value: clone });
 }
 
 /** The store with some of its methods replaced; works for class instances too. */

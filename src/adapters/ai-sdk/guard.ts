@@ -14,7 +14,7 @@ import {
 } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import { createModelNotes, type ModelNotes, toModelOutput } from './model-output.ts';
-import { wrapExecute } from './streamed.ts';
+import { lastPart, wrapExecute } from './streamed.ts';
 import type { AiTool, AnyFunction, AnyTool, ExecuteOptions, Guarded, Policies } from './tool-set.ts';
 
 export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
@@ -29,7 +29,7 @@ export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
   const guarded = Object.entries(tools).map(([name, tool]) => [
     name,
     isSemelTool(tool)
-      ? { ...ownTool(tool), ...wrapTool({}, guardSemelTool(semel, tool), itself, notes) }
+      ? wrapTool(ownTool(tool), guardSemelTool(semel, tool), itself, notes)
       : guardedTool(semel, name, tool as AiTool, policyOf(name), notes),
   ]);
   return Object.fromEntries(guarded);
@@ -46,7 +46,7 @@ function guardedTool(
   // The client or the provider runs it.
   if (execute === undefined) return tool;
   const guarding = createGuard(semel, name, policy, { schema: inputSchema, description });
-  return guarding === undefined ? tool : { ...tool, ...wrapTool(tool, guarding, execute.bind(tool), notes) };
+  return guarding === undefined ? tool : wrapTool(tool, guarding, execute.bind(tool), notes);
 }
 
 function wrapTool(tool: AiTool, guarding: Guard, execute: AnyFunction, notes: ModelNotes): AiTool {
@@ -64,10 +64,12 @@ function wrapTool(tool: AiTool, guarding: Guard, execute: AnyFunction, notes: Mo
     if (toolCallId !== undefined) notes.set({ toolCallId, input, output }, note);
     return output;
   };
-  return {
+  const guarded = {
+    ...tool,
     execute: wrapExecute(execute, call),
     toModelOutput: (asked: never) => toModelOutput(tool.toModelOutput?.bind(tool), notes, asked),
   };
+  return guarding.makeTestable(guarded, async (args) => lastPart(await execute(args, { messages: [] })));
 }
 
 function ownTool(tool: { readonly input: unknown; readonly description: unknown }): AiTool {

@@ -34,7 +34,11 @@ function isGenerator(execute: AnyFunction): boolean {
   return Object.prototype.toString.call(execute) === '[object AsyncGeneratorFunction]';
 }
 
-async function lastPart(result: unknown, see: (part: unknown) => void = () => undefined): Promise<unknown> {
+/** The result of a tool: of a generator, what it yields last. */
+export async function lastPart(
+  result: unknown,
+  see: (part: unknown) => void = () => undefined,
+): Promise<unknown> {
   if (!isIterable(result)) return result;
   let value: unknown;
   for await (const part of result) {

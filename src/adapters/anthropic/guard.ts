@@ -83,7 +83,7 @@ function throughLedger(tool: RunnableTool, guarding: Guard): GuardedTool {
     return toOutcome(answer);
   };
   const run = async (args: unknown, context?: RunContext) => (await callGuard(args, context)).content;
-  return { ...tool, run, [outcome]: callGuard };
+  return guarding.makeTestable({ ...tool, run, [outcome]: callGuard }, (args) => tool.run(args, {}));
 }
 
 function isRunnable(tool: object): tool is RunnableTool {

@@ -36,6 +36,8 @@ export function isGuarded(tool: object): boolean {
 
 export function wrapTool(tool: LangChainTool, guarding: Guard, readArgs: ReadArgs = sameArgs): LangChainTool {
   const isPair = tool.responseFormat === 'content_and_artifact';
+  const runTool = async (args: unknown, manager: RunManager | undefined, config: CallConfig) =>
+    drain(await tool._call(args, manager, config), manager);
   const calling =
     (extras: MessageExtras) =>
     async (args: unknown, manager?: RunManager, config: CallConfig = {}) => {
@@ -47,7 +49,7 @@ export function wrapTool(tool: LangChainTool, guarding: Guard, readArgs: ReadArg
         async (given) => {
           // Without the signal: when it fires, `tool` abandons the effect, which may still land.
           const unhurried = toolCall === undefined ? rest : { ...rest, toolCall };
-          const itself = await drain(await tool._call(given, manager, unhurried), manager);
+          const itself = await runTool(given, manager, unhurried);
           extras.output = { itself };
           return toStored(itself);
         },
@@ -67,7 +69,7 @@ export function wrapTool(tool: LangChainTool, guarding: Guard, readArgs: ReadArg
     ...(tool.func === undefined ? {} : { func: own(alone) }),
   });
   guardedTools.add(guarded);
-  return guarded;
+  return guarding.makeTestable(guarded, async (args) => toStored(await runTool(args, undefined, {})));
 }
 
 function alreadyGuarded(name: string): SemelError {

@@ -16,7 +16,7 @@ export function guardedOptions(semel: Semel, options: ToolOptions, policy: Polic
     const run = (given: unknown) => execute.call(options, given, context, details);
     return toOutput(await guarding.call({ args, ...callFacts(details) }, run), outputSchema);
   };
-  return { ...options, name, execute: call };
+  return guarding.makeTestable({ ...options, name, execute: call }, (args) => execute.call(options, args));
 }
 
 export function guardedTool(semel: Semel, tool: FunctionTool, policy: Policy | undefined): FunctionTool {
@@ -42,12 +42,14 @@ export function guardedTool(semel: Semel, tool: FunctionTool, policy: Policy | u
       throw error;
     }
   };
-  return { ...tool, invoke };
+  const runAlone = (args: unknown) =>
+    runMadeTool(tool, undefined, JSON.stringify(args), undefined, guarding.warn);
+  return guarding.makeTestable({ ...tool, invoke }, runAlone);
 }
 
 export function ownTool<Value>(semel: Semel, tool: ToolFunction<never, Value>): OwnTool<Value> {
   const guarding = guardSemelTool(semel, tool);
-  return {
+  const own: OwnTool<Value> = {
     type: 'function',
     name: guarding.name,
     description: tool.description ?? '',
@@ -60,6 +62,7 @@ export function ownTool<Value>(semel: Semel, tool: ToolFunction<never, Value>): 
       return toOutput(answer, undefined) as Value;
     },
   };
+  return guarding.makeTestable(own, itself);
 }
 
 /** Its guard runs it. */

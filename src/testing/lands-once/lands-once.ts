@@ -11,12 +11,26 @@ import { openScene, type Scene, type Subject } from './scene.ts';
 import { LandsOnceError, type LandsOnceRow, type LandsOnceTable, tableOf } from './table.ts';
 import type { Definition } from './watch.ts';
 
+/** One tool of a framework, as `guard` of its adapter returned it. */
+type FrameworkTool = object & { readonly try?: never };
+
 /**
  * Plays retries, races, lost replies and a crash on `tool`, which is what `semel.tool` returned.
  * `args` may be a function: it is asked for each call, as your own code makes them.
  */
-export async function landsOnce<Input, Value>(
+export function landsOnce<Input, Value>(
   tool: ToolFunction<Input, Value>,
+  args: Input | (() => Input),
+  options: LandsOnceOptions<Input>,
+): Promise<LandsOnceTable>;
+/** The same on one tool that `guard` returned; `args` are what the model would write. */
+export function landsOnce<Input>(
+  tool: FrameworkTool,
+  args: Input | (() => Input),
+  options: LandsOnceOptions<Input>,
+): Promise<LandsOnceTable>;
+export async function landsOnce<Input>(
+  tool: object,
   args: Input | (() => Input),
   options: LandsOnceOptions<Input>,
 ): Promise<LandsOnceTable> {
@@ -24,7 +38,7 @@ export async function landsOnce<Input, Value>(
   const done: LandsOnceRow[] = [];
   const known = { counts: false, usesFetch: false, hopeless: false };
   for (const row of rows) done.push(await play(row, subject, known));
-  const table = tableOf(tool.contract.name, done);
+  const table = tableOf(subject.contract.name, done);
   if (done.some(({ status }) => status === 'failed')) throw new LandsOnceError(table);
   return table;
 }
@@ -76,19 +90,21 @@ function notTried({ name }: Row, lacking: string): LandsOnceRow {
   };
 }
 
-function subjectOf<Input, Value>(
-  tool: ToolFunction<Input, Value>,
+function subjectOf<Input>(
+  tool: object,
   args: Input | (() => Input),
   options: LandsOnceOptions<unknown>,
 ): Subject {
   const rebuild = clonerOf(tool);
   if (rebuild === undefined)
-    throw new TypeError('landsOnce tests what `semel.tool` returned; this is something else.');
+    throw new TypeError(
+      'landsOnce tests what `semel.tool` returned, or one tool that `guard` returned; this is something else, or a read.',
+    );
   if (typeof options?.effects !== 'function')
     throw new TypeError('landsOnce needs `effects`: a function that counts what has landed.');
   let definition: Definition | undefined;
   let at = Date.now();
-  rebuild({
+  const { tool: clone } = rebuild({
     definition(given) {
       definition = given;
       return given;
@@ -100,7 +116,7 @@ function subjectOf<Input, Value>(
   });
   return {
     rebuild,
-    contract: tool.contract,
+    contract: clone.contract,
     definition: definition as Definition,
     makeArgs: typeof args === 'function' ? (args as () => Input) : () => args,
     madePerCall: typeof args === 'function' || typeof options.call === 'function',
