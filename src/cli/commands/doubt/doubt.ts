@@ -57,11 +57,10 @@ only when its lease is over.`,
       const names = await ledger.names();
       const facts = await ledger.open();
       const advice = new Set<string>();
-      const pageOf = (group: Group) => [
-        ...groupLines(group, names.length === 1, facts, now),
-        ...newAdvice(group, advice),
-        '',
-      ];
+      const pageOf = (group: Group) => {
+        const lines = [...groupLines(group, names.length === 1, facts, now), ...newAdvice(group, advice)];
+        return lines.at(-1) === '' ? lines : [...lines, ''];
+      };
       print(
         ...(groups.length === 0
           ? [describeNothing(joinNames(names), values, younger)]

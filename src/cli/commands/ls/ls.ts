@@ -158,7 +158,8 @@ async function redraw(ledger: Namespaces, filter: Filter, limit: number): Promis
     const { head, rowOf } = await columnsFor(ledger);
     const { items, count } = await look(ledger, filter, limit, rowOf, signal);
     if (signal.aborted) return;
-    const title = `${printable(joinNames(await ledger.names()))}  ${new Date().toISOString()}  ${count} records  (Ctrl-C to stop)`;
+    const names = printable(joinNames(await ledger.names()));
+    const title = `${new Date().toISOString()}  ${count} records  (Ctrl-C to stop)  ${names}`;
     const lines = [cut(title, terminalWidth() ?? title.length), '', ...table(head, items)];
     process.stdout.write(frame(lines, process.stdout.rows || 24));
   });
