@@ -39,6 +39,19 @@ test('a job without a period runs at every start, one at a time, and a crash lea
   expect((await at.semel('ls', '--status', 'failed', '--json')).json()).toHaveLength(1);
 });
 
+test('--at-least holds the lock for every machine, and the clock of the server ends it', async () => {
+  const at = await there();
+  const effect = ['run', 'sync', '-q', '--json', '--wait', '1m', '--', 'sh', '-c', 'echo x >> effects'];
+  await at.semel('run', 'sync', '-q', '--at-least', '1h', '--id', 'a=1', '--', 'true');
+  // Another machine has its own state, and knows nothing of the processes of this one.
+  const other = at.with({ env: { XDG_STATE_HOME: at.path('elsewhere') } });
+  const skipped = await other.semel('run', 'sync', '--json', '--id', 'a=1', '--', 'true');
+  expect(JSON.parse(skipped.stderr)).toMatchObject({ status: 'skipped', reason: 'at-least' });
+  await at.semel('run', 'sync', '-q', '--at-least', '2s', '--', 'true');
+  expect((await other.semel(effect)).code).toBe(0);
+  expect(at.lines('effects')).toHaveLength(1);
+});
+
 test('a doubt of the library is found and resolved without naming its namespace', async () => {
   const at = await there();
   await using semel = createSemel({
