@@ -51,7 +51,7 @@ function execute(env: Env, attempt: Attempt, body: Body): Promise<Try> {
   const effect = body(attempt);
   const overrun = (reason: Error): Try => {
     const mayHaveLanded = attempt.record.dispatched && !isRepeatable(attempt.record.effect);
-    if (mayHaveLanded && body.runExternally === undefined) void waitForOverrun(env, attempt, effect);
+    if (mayHaveLanded) void waitForOverrun(env, attempt, effect);
     return {
       ending: { outcome: mayHaveLanded ? 'unknown' : 'released', because: reason.message },
       thrown: reason,

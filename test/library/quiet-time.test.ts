@@ -194,12 +194,16 @@ test.each([
   expect(landings).toHaveLength(1);
 });
 
-test('an attempt that was begun and never settled is waited for until its timeout, and not for good', async () => {
-  const { semel, clock } = rig();
-  const tool = semel.tool({ ...mail, timeout: '10s', run: () => 'sent', verify: () => notLanded() });
+test('an attempt that was begun may run on after its timeout too, and is not waited for for ever', async () => {
+  const { semel, another, clock } = rig();
+  const definition = { ...mail, timeout: '10s', verifyAfter: '1s', verify: () => notLanded() } as const;
+  const next = another().tool({ ...definition, run: () => 'sent' });
+  const tool = semel.tool({ ...definition, run: () => 'sent' });
   expect(await semel.begin(tool, {})).toMatchObject({ execute: true });
-  await clock.advance(70 * second);
-  expect(await tool({})).toBe('sent');
+  await clock.advance(5 * minute);
+  expect(await next.try({})).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+  await clock.advance(minute);
+  expect(await next({})).toBe('sent');
 });
 
 test('a run that hangs for good is not waited for for ever', async () => {
