@@ -46,6 +46,7 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
     keys: [],
     sent: [],
     returned: false,
+    gaveUp: false,
     waitsFor: undefined,
     askedAt: scheduler.now,
     told: undefined,
@@ -63,6 +64,7 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
   if (abort !== undefined)
     scheduler.after(chance.between(1, 6_000), worker, `${call.id} gives up`, () => {
       faults.count('caller gave up');
+      call.gaveUp = true;
       abort.abort(new Error('gave up'));
     });
 

@@ -256,11 +256,13 @@ function toldWhoMayTryAgain(log: Log, { id, told, asked }: CallLog): void {
 }
 
 /** Nobody is left in doubt by a call that could have asked, or has found the answer. */
-function verifiedAtOnce(log: Log, { id, told, asked, contract, found }: CallLog): void {
+function verifiedAtOnce(log: Log, { id, told, asked, contract, found, gaveUp }: CallLog): void {
   if (told?.ok !== false || told.error.code !== 'IN_DOUBT') return;
   if (found) log.violated('what `verify` found settles the call', `${id} is told ${told.error.message}`);
   const { cause, message } = told.error;
-  const isOver = (cause as Error | undefined)?.name === 'TimeoutError' || stopped.test(message);
+  const { name, message: because = '' } = (cause ?? {}) as Partial<Error>;
+  // The message may be about an earlier attempt: the cause and the caller tell of this one.
+  const isOver = gaveUp || name === 'TimeoutError' || stopped.test(message) || stopped.test(because);
   if (asked.plan.hasVerify && told.receipt.executed && !isRepeatable(contract.effect) && !isOver)
     if (!message.includes('`verify` could not tell:'))
       log.violated('`verify` is asked before anybody is left in doubt', `${id} is told ${message}`);

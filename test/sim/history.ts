@@ -246,6 +246,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
       key: recordKey,
       sent: [],
       returned: false,
+      gaveUp: false,
       waitsFor: undefined,
       askedAt: scheduler.now,
       told: undefined,

@@ -138,6 +138,8 @@ export interface CallLog {
   returned: boolean;
   /** `verify` found that it landed, while the attempt was still its own. */
   found: boolean;
+  /** Its caller stopped waiting. */
+  gaveUp: boolean;
   /** The generation that it was told to wait for. */
   waitsFor: number | undefined;
   readonly askedAt: number;
