@@ -154,7 +154,7 @@ describe('the schema agrees with what is read', () => {
     ['effect', '{"version":1,"tools":{"send":{"effect":"write-non-idempotent","effect":"read"}}}'],
     ['tools', '{"version":1,"tools":{"send":"write-non-idempotent"},"tools":{}}'],
   ])('a name that is there twice is refused, since only the last would count: %s', (path, text) => {
-    expect(() => readPolicyFile(text, 'semel.policy.json')).toThrow(`\`${path}\` is there twice`);
+    expect(() => readPolicyFile(text, 'semel.policy.json')).toThrow(`\`${path}\` appears twice`);
   });
 
   test('what only semel knows: zones, fields that are named twice', () => {
