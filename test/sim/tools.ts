@@ -125,9 +125,11 @@ async function verify(
   const { chance, scheduler, faults, log, world } = sim;
   const known = log.keyLog(log.attemptOf(call)?.key ?? call.key);
   const ownAttempts = known.attempts.filter(({ token }) => log.askers.get(token) === worker);
-  // A sweep asks in the name of the call that the record was made for.
-  const asking = ownAttempts.findLast(({ call: by }) => by === call.id) ?? ownAttempts.at(-1);
-  if (asking === undefined || asking.endedAt !== undefined)
+  const isOpen = ({ endedAt }: { readonly endedAt: number | undefined }) => endedAt === undefined;
+  const ofCall = ownAttempts.filter(({ call: by }) => by === call.id);
+  // A sweep asks in the name of the call that the record was made for, perhaps while that call's own attempt still runs.
+  const asking = ofCall.findLast(isOpen) ?? ofCall.at(-1) ?? ownAttempts.at(-1);
+  if (asking === undefined || !isOpen(asking))
     log.violated('`verify` asks under a claim', `${call.id} looks for ${known.key}`);
   const slow = () =>
     faults.strike('verify slow', 0.15)
