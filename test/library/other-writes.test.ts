@@ -178,6 +178,27 @@ test('a late write is not reported as done because an earlier one landed', async
   expect(await made.clock.until(late)).toMatchObject({ ok: false, error: { code: 'EXPIRED' } });
 });
 
+test('a write that fails is not told as done because `verify` finds what a crashed one wrote', async () => {
+  const made = rig();
+  void made
+    .another()
+    .tool({ ...base, run: () => new Promise<string>(() => undefined) })
+    .try({ id: 1, to: 'on' });
+  await rest();
+  made.store.break('renew');
+  await made.clock.advance(31_000);
+  made.store.repair();
+  const set = made.semel.tool({
+    ...base,
+    run: (_: Light): string => {
+      throw new Error('socket hang up');
+    },
+    verify: () => landed('on'),
+  });
+  const result = await made.clock.until(set.try({ id: 1, to: 'off' }));
+  expect(result).toMatchObject({ ok: false, error: { retriable: true } });
+});
+
 test('a tool that is known to be repeatable by now always runs', async () => {
   const made = rig();
   const states: string[] = [];
