@@ -1,17 +1,22 @@
 // npm run mutants [-- name…] [--jobs 2] [--histories 30000] [--seed 1] [--evidence]
 //
-// Plants each bug of test/mutants in a copy of the tree and lets simulator and suites look for it. All must be found,
-// the harmless changes must not, and with a checker that reports nothing the whole run must fail. The test file that found
-// a mutant is written into it.
+// Plants each bug of test/mutants in a copy of the tree and lets the simulator or the test file that it names look for it. All
+// must be found, the harmless changes must not, and with a checker that reports nothing the whole run must fail. With --evidence,
+// only what has changed since it was last hunted, and every finding is written down at once.
 
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { root } from '../test/mutants/copy.ts';
-import { describeEvidence, evidenceFile } from '../test/mutants/evidence.ts';
+import {
+  describeEvidence,
+  head,
+  printRow,
+  readEvidence,
+  selectCurrent,
+  toRow,
+  writeEvidence,
+} from '../test/mutants/evidence.ts';
 import { type Effort, type Finding, hunt } from '../test/mutants/hunt.ts';
 import { emptyChecker, harmless, type Mutant, planted, remember } from '../test/mutants/mutant.ts';
-import { complaintOf, complaints, head, row, summary } from '../test/mutants/verdict.ts';
+import { complaintOf, complaints, summary } from '../test/mutants/verdict.ts';
 import { circumstances } from '../test/processes/evidence.ts';
 
 const { values, positionals } = parseArgs({
@@ -45,27 +50,49 @@ async function some(names: readonly string[]): Promise<number> {
 }
 
 async function all(): Promise<number> {
-  const startedAt = performance.now();
-  console.log(`${head}`);
-  // The harmless ones first: what the tree itself violates would be taken for a mutant's.
+  console.log(head);
   const quiet = harmless();
-  const findings = await huntAll([...quiet, ...planted()], effort, ({ mutant, by }) => {
+  // What the tree itself violates would be taken for a mutant's.
+  const judge = ({ mutant, by }: Finding) => {
     if (by === undefined || !quiet.includes(mutant)) return;
     throw new Error(`${mutant.name} changes nothing and was reported: the tree itself is not clean.`);
-  });
+  };
+  if (values.evidence) return huntChanged(judge);
+  // The harmless ones first, for the same reason.
+  const findings = await huntAll([...quiet, ...planted()], effort, judge);
   const hunted = { harmless: findings.slice(0, quiet.length), planted: findings.slice(quiet.length) };
   console.log(`\n${summary(hunted)}.`);
   const blind = await withEmptyChecker(hunted.planted);
   console.log(blind.sentence);
-  const wrong = [...complaints(hunted), ...blind.wrong];
+  return report([...complaints(hunted), ...blind.wrong]);
+}
+
+/** Goes on where the last hunt ended. */
+async function huntChanged(judge: (finding: Finding) => void): Promise<number> {
+  const { commit, machine, date } = circumstances('');
+  if (commit.includes(',')) throw new Error('Commit src and test first: the evidence names the commit.');
+  let rows = selectCurrent(readEvidence());
+  const known = new Set(rows.map(({ name }) => name));
+  const left = [...harmless(), ...planted()].filter(({ name }) => !known.has(name));
+  console.log(`${rows.length} hold, ${left.length} to hunt.`);
+  const how = `Last hunt: commit ${commit}, at most ${effort.histories.toLocaleString('en')} histories from seed ${effort.seed}; ${machine}; ${date}.`;
+  const findings = await huntAll(left, effort, (finding) => {
+    rows = [...rows, toRow(finding, commit)];
+    writeEvidence(rows, { how, sentence: '' });
+    judge(finding);
+  });
+  const bugs = findings.filter(({ mutant }) => !harmless().some(({ name }) => name === mutant.name));
+  const blind = bugs.some(({ by }) => by === 'sim')
+    ? await withEmptyChecker(bugs)
+    : { sentence: '', wrong: [] };
+  writeEvidence(rows, { how, sentence: blind.sentence });
+  console.log(describeEvidence());
+  return report([...bugs.flatMap(complaintOf), ...blind.wrong]);
+}
+
+function report(wrong: readonly string[]): number {
   for (const complaint of wrong) console.error(`wrong: ${complaint}`);
-  if (wrong.length > 0) return 1;
-  if (values.evidence) {
-    const findings = [...hunted.planted, ...hunted.harmless];
-    const minutes = Math.round((performance.now() - startedAt) / 60_000);
-    write(findings, `${summary(hunted)}. ${blind.sentence}`, minutes);
-  }
-  return 0;
+  return wrong.length === 0 ? 0 : 1;
 }
 
 /** Does this harness notice a simulator that sees nothing? Each mutant once more, for as long as it took to find it. */
@@ -91,10 +118,10 @@ function huntAll(
   return inParallel(mutants, async (mutant, at) => {
     if (process.stderr.isTTY) process.stderr.write(`${at + 1} of ${mutants.length}: ${mutant.name} …\r`);
     const finding = await hunt(mutant, how);
-    console.log(row(finding));
-    judge(finding);
+    console.log(printRow(toRow(finding, '')));
     const { file } = finding;
-    if (file !== undefined && file !== mutant.foundBy && mutant.foundBy !== 'sim') remember(mutant, file);
+    if (file !== undefined && mutant.foundBy === 'contract') remember(mutant, file);
+    judge(finding);
     return finding;
   });
 }
@@ -110,34 +137,6 @@ async function inParallel<T, U>(
   };
   await Promise.all(Array.from({ length: Math.min(jobs, items.length) }, worker));
   return results;
-}
-
-function write(findings: readonly Finding[], summaryText: string, minutes: number): void {
-  const { commit, command, machine, date } = circumstances(
-    `npm run mutants -- --histories ${effort.histories} --seed ${effort.seed} --evidence`,
-  );
-  const file = join(root, evidenceFile);
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(
-    file,
-    `# Mutants: planted bugs, and who finds them
-
-Written by \`scripts/mutants.ts\`; not edited. Each bug is a change of production source in test/mutants/planted, with
-the trace that it re-creates, and who must find it: the simulator, from seed ${effort.seed} on, within ${effort.histories.toLocaleString('en')} histories, or the
-test file that its mutant names.
-
-- commit: ${commit}
-- command: \`${command}\`
-- machine: ${machine}; ${minutes} minutes
-- date: ${date}
-
-${summaryText}
-
-${head}
-${findings.map(row).join('\n')}
-`,
-  );
-  console.log(`Written. ${describeEvidence()}`);
 }
 
 function wholeNumber(name: 'jobs' | 'histories' | 'seed'): number {

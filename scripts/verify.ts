@@ -26,7 +26,7 @@ const steps = [
   },
   {
     name: 'sim',
-    args: ['--histories=60000', '--seed=1', `--results=${simResults}`],
+    args: ['--histories=30000', '--seed=1', `--results=${simResults}`],
     counts: (): Counts => JSON.parse(readFileSync(simResults, 'utf8')),
     results: simResults,
   },

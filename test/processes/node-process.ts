@@ -101,7 +101,7 @@ export function startNode<Line>(
 }
 
 /** Starts three times as fast; one folder per user and Node version, never inside the repository. */
-function compileCache(): string {
+export function compileCache(): string {
   const folder = join(tmpdir(), `semel-compile-cache-${userInfo().uid}-${process.version}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   return folder;

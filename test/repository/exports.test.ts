@@ -43,7 +43,7 @@ test('what is written to be imported has a door', () => {
   const forUsers = [
     'index.ts',
     '{stores,adapters}/*/index.ts',
-    '{outbox,identity,providers,server,testing}/index.ts',
+    '{http,identity,providers,server,testing}/index.ts',
     'mcp/handler.ts',
   ];
   const written = globSync(forUsers, { cwd: join(root, 'src') }).map((file) => `./src/${file}`);
