@@ -48,7 +48,7 @@ const facts = {
     next: 'It is done: do not do it again. Fetch the value from the target, by its reference where there is one.',
   },
   EXPIRED: { retry: 'nobody', next: 'It is too late for this call. Make a new one if it is still wanted.' },
-  STEP_CHANGED: { retry: 'person', next: 'Give the changed step another name.' },
+  STEP_CHANGED: { retry: 'person', next: 'Run the program as it was, or accept its new steps.' },
   RESOLVE_STALE: { retry: 'person', next: 'Look at the record as it is now, then decide again.' },
   STORE_UNAVAILABLE: { retry: 'delay', next: 'Nothing was run. Call again when the store answers.' },
   STORE_UNSAFE: { retry: 'person', next: 'Move the ledger to a store that is safe, or restore a backup.' },

@@ -21,6 +21,8 @@ export const limits = {
   nameCharacters: 1_000,
   /** Characters of one number in JSON. */
   numberCharacters: 1_000,
+  /** Numbers in one message of a server that JavaScript would round, and whose digits are kept: each becomes an object. */
+  exactNumbers: 200_000,
   /** Combining marks in a row in a text that is normalised: sorting them takes the square of their number. Unicode's own limit. */
   combiningMarks: 30,
   /** Objects and lists in the args of one call. */

@@ -8,5 +8,5 @@ export function describeUnsupportedNode(version: string): string | undefined {
     (major === 24 && minor >= 15) ||
     (major === 22 && (minor > 22 || (minor === 22 && patch >= 3)));
   if (isSupported) return undefined;
-  return `semel needs Node.js 24.15 or newer, or 22.22.3 or newer of 22 (this is ${version}): older ones bring an SQLite that can corrupt a ledger.`;
+  return `semel needs Node.js 24.15 or newer, or Node.js 22 from 22.22.3 on; this is ${version}. Older versions have a built-in SQLite that can corrupt a ledger.`;
 }

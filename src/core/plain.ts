@@ -152,7 +152,7 @@ function copySmall(value: unknown, budget: { left: number }, depth: number): unk
   return shell;
 }
 
-/** However large or deep, in one pass. What is referred to twice is copied once: a small graph can unfold without end. */
+/** Copies any size and depth in one pass. Shared references are copied once: a small graph could expand without end. */
 function copyGraph(value: unknown): unknown {
   const copies = new Map<unknown, unknown>();
   const open: Members[] = [];

@@ -28,6 +28,8 @@ export interface Receipt {
   readonly acceptedRepeat: boolean;
   /** The turn was guessed by an adapter. */
   readonly weak: boolean;
+  /** It ran in the caller's transaction: it is done once that commits, and never was if it rolls back. */
+  readonly uncommitted?: true;
   /** In observe mode: what semel would have done instead of running it. */
   readonly observed: string | undefined;
 }

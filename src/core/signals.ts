@@ -29,8 +29,11 @@ export class MaybeLanded extends Error {
 export class PartialSuccess<Value = unknown> extends Error {
   override readonly name = 'PartialSuccess';
   readonly landed: Value;
-  constructor(landed: Value, message = 'Only part of it landed.') {
+  /** What ended it. Not its `cause`, whose code is not that of the whole. */
+  readonly reason: unknown;
+  constructor(landed: Value, message = 'Only part of it landed.', reason?: unknown) {
     super(message);
     this.landed = landed;
+    this.reason = reason;
   }
 }

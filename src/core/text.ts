@@ -21,15 +21,15 @@ export function checkText(path: string, value: string | undefined): string | und
     throw new SemelError('INVALID_ARGS', `\`${path}\` ${why}.`, { path, next });
   };
   if (typeof value !== 'string') refuse(`is ${describeKind(value)}, not a string`, 'Pass a string.');
-  if (value === '') refuse('is empty', 'Leave it out, or pass what it stands for.');
-  if (isBlank(value)) refuse('consists of spaces', 'Leave it out, or pass what it stands for.');
+  if (value === '') refuse('is empty', 'Leave it out, or pass a value.');
+  if (isBlank(value)) refuse('consists of spaces', 'Leave it out, or pass a value.');
   if (value.length > maxTextLength)
     refuse(
       `has ${value.length} characters; ${maxTextLength} is the most`,
       'Shorten it, or pass a digest of it.',
     );
   if (/\p{Cc}/u.test(value)) refuse('holds control characters', 'Remove them.');
-  if (!value.isWellFormed()) refuse('holds half of a surrogate pair', 'Pass well-formed text.');
+  if (!value.isWellFormed()) refuse('contains half of a surrogate pair', 'Pass well-formed text.');
   if (value === '__proto__') refuse('is `__proto__`', 'Use another name.');
   return value;
 }

@@ -10,7 +10,7 @@ const hidden = Array.from({ length: 0xe1000 }, (_, code) => code)
     /\p{Cc}|\p{Bidi_Control}|\p{Default_Ignorable_Code_Point}|\p{Zl}|\p{Zp}/u.test(character),
   );
 
-test('whatever a terminal would obey, hide or turn around is spelt out', () => {
+test('control, invisible and bidirectional characters are escaped', () => {
   expect(hidden).toEqual(
     expect.arrayContaining(['\u061c', '\u200b', '\u202e', '\u2066', '\ufeff', '\u0085', '\u{e0041}']),
   );

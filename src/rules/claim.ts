@@ -56,10 +56,11 @@ export function claim(
   if (!isSameIntent(row, request) || (request.imported !== undefined && row.doubtFence === null))
     return win(newRecord(request, row.fence + 1, time), time);
   const lapsed = isLapsed(row, time);
-  if (lapsed && row.crashes + 1 >= request.maxCrashes) return poison(row, time);
+  const crashes = countCrashes(row, lapsed);
+  if (crashes >= request.maxCrashes) return poison(row, crashes, time);
   // Earlier dispatches did not land, or a repeat was accepted: the provider's window restarts, and the id that they noted says
   // nothing about what is sent from now on.
-  const restarted = { ...row, firstDispatchedAt: null, result: null, crashes: lapsed ? row.crashes + 1 : 0 };
+  const restarted = { ...row, firstDispatchedAt: null, result: null, crashes };
   return win(reclaim(restarted, request, time), time, lapsed ? row : undefined, request);
 }
 
@@ -90,7 +91,8 @@ function isTarget(row: Row | undefined, { generation }: Asking): row is Row {
 function canTakeDoubt(row: Row | undefined, request: ClaimRequest, time: Time): row is Row {
   if (!isTarget(row, request) || !isSameIntent(row, request) || !isInDoubt(row, time)) return false;
   if (request.for === 'verify') return true;
-  return request.for === 'rerun' && isWithinWindow(row, request.rerunWithinMs, time);
+  if (request.for !== 'rerun' || (request.rerunOf ?? row.fence) !== row.fence) return false;
+  return isWithinWindow(row, request.rerunWithinMs, time);
 }
 
 /** Repeating a claim after a lost reply wins again; a token whose attempt has ended claims nothing more. */
@@ -142,8 +144,13 @@ function settleLanded(row: Row, news: News, time: Time): Step<ClaimAnswer> {
   };
 }
 
-function poison(row: Row, time: Time): Step<ClaimAnswer> {
-  const crashes = row.crashes + 1;
+/** In a row, and before dispatch. One that was found dead is counted already. */
+function countCrashes({ crashes, error }: Row, lapsed: boolean): number {
+  if (lapsed) return crashes + 1;
+  return error?.code === 'DIED' ? crashes : 0;
+}
+
+function poison(row: Row, crashes: number, time: Time): Step<ClaimAnswer> {
   const poisoned: Row = {
     ...row,
     status: 'failed',
@@ -196,6 +203,7 @@ function newRecord(request: ClaimRequest, lowest: number, time: Time): Row {
     prepared: imported?.prepared ?? null,
     content: request.content,
     result: null,
+    notes: 0,
     error: null,
     news: null,
     createdAt: time.wall,
@@ -254,6 +262,7 @@ function reclaim(row: Row, request: ClaimRequest, time: Time): Row {
     retention: request.retention,
     args: keepsFirstWording ? row.args : request.args,
     content: keepsFirstWording ? row.content : request.content,
+    notes: 0,
     updatedAt: time.wall,
     settledAt: null,
     expiresAt: null,

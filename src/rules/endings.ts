@@ -6,6 +6,11 @@ import { computeExpiry, inFlightEnd, type Time } from './state.ts';
 
 export const noValue: StoredResult = { text: null, omitted: 'no value was reported', remoteRef: null };
 
+/** The provider's id for what may have landed. */
+export function unconfirmed(remoteRef: string | null): StoredResult {
+  return { text: null, omitted: 'it is not known to have landed', remoteRef };
+}
+
 /** The row takes over the token of the success, so that a repeated report does not count as a second effect. */
 export function applyLateSuccess(row: Row, news: News, time: Time): Row {
   return { ...succeed(row, news.result, time), token: news.token, news };
@@ -87,5 +92,6 @@ function earlierInFlight(row: Row): number | null {
 }
 
 function closeAttempt(row: Row, time: Time): DraftRow {
-  return { ...row, leaseBoot: null, leaseUntil: null, settledAt: time.wall, updatedAt: time.wall };
+  const { wall } = time;
+  return { ...row, leaseBoot: null, leaseUntil: null, notes: 0, settledAt: wall, updatedAt: wall };
 }

@@ -2,6 +2,7 @@
 // clear the doubt about earlier attempts after a verdict. Each is refused unless the token is the record's own.
 
 import { markDispatched } from './claim.ts';
+import { unconfirmed } from './endings.ts';
 import type { Row } from './record.ts';
 import type {
   ClearRequest,
@@ -24,11 +25,15 @@ import {
   view,
 } from './state.ts';
 
-/** Allowed after the lease is over, as long as nobody has taken over. */
+/** Allowed after the lease is over, as long as nobody has taken over. Also stores the id that the attempt noted. */
 export function renew(row: Row | undefined, request: RenewRequest, time: Time): Step<RenewAnswer> {
   if (!isHolder(row, request)) return unchanged({ held: false, record: row && view(row, time) });
+  const { note } = request;
+  const isNews = note !== undefined && note.nth > row.notes;
   const renewed: Row = {
     ...row,
+    result: isNews ? unconfirmed(note.remoteRef) : row.result,
+    notes: isNews ? note.nth : row.notes,
     leaseBoot: time.boot,
     leaseUntil: time.mono + request.leaseMs,
     // The attempt may send until this lease is over.

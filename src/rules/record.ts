@@ -69,7 +69,10 @@ export interface Row {
   readonly prepared: string | null;
   /** One short digest per content field, as first dispatched. */
   readonly content: string | null;
+  /** While the record is open: the provider's id that an attempt noted, without a value. */
   readonly result: StoredResult | null;
+  /** How many ids the attempt at this fence has noted: a late copy of an earlier note changes nothing. */
+  readonly notes: number;
   readonly error: RecordError | null;
   /** A fenced attempt's success that arrived while another attempt was running. */
   readonly news: News | null;
@@ -138,6 +141,7 @@ const fields = {
   prepared: ['json', null],
   content: ['json', null],
   result: ['other', null],
+  notes: ['hidden', 0],
   error: ['other', null],
   news: ['hidden', null],
   createdAt: ['instant', 0],

@@ -21,6 +21,8 @@ export interface ClaimRequest {
   readonly leaseMs: number;
   /** A re-run is allowed only this long after the first dispatch; null: always. */
   readonly rerunWithinMs: number | null;
+  /** A re-run was decided for the record as this claim left it: a later one may have sent under stricter terms. */
+  readonly rerunOf?: number | null;
   readonly maxCrashes: number;
   /** How long after a dispatch requests may be in flight: as long as the attempt can send, plus `networkMs`. */
   readonly inFlightForMs: number;
@@ -92,6 +94,14 @@ export interface RenewRequest extends Held {
   readonly leaseMs: number;
   /** An attempt that continues after it lapsed may send for as long as after a dispatch. */
   readonly inFlightForMs: number;
+  readonly note?: Note;
+}
+
+/** The provider's id for what the attempt has sent; null: what it noted before did not land. */
+export interface Note {
+  readonly remoteRef: string | null;
+  /** Counts the notes of the attempt, from 1. */
+  readonly nth: number;
 }
 
 export interface RenewAnswer {
@@ -159,8 +169,11 @@ export type Act =
   | { readonly type: 'notLanded' }
   | { readonly type: 'runAgain' }
   | { readonly type: 'abandon'; readonly reason: string }
-  /** The processes of the running attempt are gone: it ends now instead of when its lease is over. */
-  | { readonly type: 'died' }
+  /**
+   * The process of the running attempt is gone: it ends now instead of when its lease is over. `mayStillSend`: what that process
+   * started may be alive, and send for as long as the attempt could.
+   */
+  | { readonly type: 'died'; readonly mayStillSend?: boolean }
   | { readonly type: 'forget' }
   | { readonly type: 'reopen' };
 

@@ -1,6 +1,7 @@
 // Decisions of a person or their program: verdicts about a record in doubt, and `forget` and `reopen` for settled ones.
 // Each is refused if the record has changed since it was read, takes the next fence, and is written to the history.
 
+import { isMadeOfSteps } from '../core/contract/contract.ts';
 import { applyLateSuccess, leaveInDoubt, release, succeed } from './endings.ts';
 import type { Row } from './record.ts';
 import type { ResolveAnswer, ResolveRefusal, ResolveRequest } from './requests.ts';
@@ -86,16 +87,19 @@ function findRefusal(row: Row, request: ResolveRequest, time: Time): ResolveRefu
 function act(row: Row, { act }: ResolveRequest, time: Time): Row {
   switch (act.type) {
     case 'landed':
-      return succeed(row, act.result, time);
+      // Without an id of their own, they speak of what was noted.
+      return succeed(
+        row,
+        { ...act.result, remoteRef: act.result.remoteRef ?? row.result?.remoteRef ?? null },
+        time,
+      );
     case 'notLanded':
-      return { ...release(row, { error: row.error }, time), doubtFence: null };
+      // The records of its steps know what landed. The verdict lets it go on; if it were forgotten, all of them would be made anew.
+      return isMadeOfSteps(row.version)
+        ? runAgain(row, time)
+        : { ...release(row, { error: row.error }, time), doubtFence: null };
     case 'runAgain':
-      // The doubt stays: a later "connection refused" must not turn it into "did not land".
-      return {
-        ...release(row, { error: row.error }, time),
-        doubtFence: row.doubtFence ?? row.fence,
-        expiresAt: null,
-      };
+      return runAgain(row, time);
     case 'abandon':
       // It may have landed, so it answers for its key as long as a success.
       return {
@@ -114,7 +118,11 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
     case 'died': {
       const mayHaveLanded = row.dispatched || row.doubtFence !== null;
       const error = { code: 'DIED', message: 'The process that ran it died.', retriable: false };
-      return mayHaveLanded ? leaveInDoubt(row, { error, result: null }, time) : release(row, { error }, time);
+      if (!mayHaveLanded) return { ...release(row, { error }, time), crashes: row.crashes + 1 };
+      const ending = act.mayStillSend
+        ? { error, result: null, late: true as const }
+        : { error, result: null };
+      return { ...leaveInDoubt(row, ending, time), crashes: 0 };
     }
     case 'forget':
       return { ...row, updatedAt: time.wall, retention: null, expiresAt: expiredByHand };
@@ -132,4 +140,10 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
           }
         : { ...row, status: 'unknown', updatedAt: time.wall, settledAt: null, expiresAt: null };
   }
+}
+
+/** The doubt stays: a later "connection refused" must not turn it into "did not land". */
+function runAgain(row: Row, time: Time): Row {
+  const doubtFence = row.doubtFence ?? row.fence;
+  return { ...release(row, { error: row.error }, time), doubtFence, expiresAt: null };
 }

@@ -69,8 +69,11 @@ function settleAgain(row: Row, request: SettleRequest, time: Time): Step<SettleA
     return answered(null, row, time, { settled: false, fenced: false }, contradiction);
   }
   if (row.status !== 'unknown') return answered(null, row, time, { settled: false, fenced: false });
-  // The ending of this attempt decides the record only if no earlier attempt is in doubt.
-  if (row.doubtFence !== row.fence) return answered(write, extended, time, { settled: true, fenced: false });
+  // The ending of this attempt decides the record only if no earlier attempt is in doubt; what it noted did not land.
+  if (row.doubtFence !== row.fence) {
+    const known = request.result === null ? write : { ...extended, result: request.result };
+    return answered(known, known ?? row, time, { settled: true, fenced: false });
+  }
   const accounted = { ...row, doubtFence: null };
   return settled(
     outcome === 'failed' ? fail(accounted, request, time) : release(accounted, request, time),
@@ -113,18 +116,25 @@ function settleFenced(row: Row | undefined, request: SettleRequest, time: Time):
     const sameEffect = isSameEffect(row, request, row.news?.fence ?? row.fence);
     return answered(null, row, time, fenced, noted(sameEffect ? 'fenced' : 'duplicate'));
   }
+  if (isOtherWrite(row, fence, time)) return answered(null, row, time, fenced, noted('fenced'));
   const news: News = { token: request.token, fence, found: request.found, result: request.result ?? noValue };
   if (row.status === 'unknown' || row.status === 'released' || isLapsed(row, time)) {
     const landed = applyLateSuccess(row, news, time);
     return answered(landed, landed, time, { settled: true, fenced: true }, noted('lateNews'));
   }
-  // The write that runs now is other work, which this success does not replace.
-  if (row.status === 'running' && isRepeatable(row.effect))
-    return answered(null, row, time, fenced, noted('fenced'));
   // While another attempt runs, the success waits for its end. After a success that a verifier or a person found, it says
   // whose effect that was: the first report is not a second effect, the next would be.
   const informed: Row = row.status === 'running' ? { ...row, news, updatedAt: time.wall } : { ...row, news };
   return answered(informed, informed, time, fenced, noted('lateNews'));
+}
+
+/**
+ * A repeatable write that runs now is other work, which the success of an earlier one does not replace; and one with other content,
+ * which got a provider key of its own, stays other work when it is over.
+ */
+function isOtherWrite(row: Row, fence: number, time: Time): boolean {
+  if (!isRepeatable(row.effect)) return false;
+  return (row.status === 'running' && !isLapsed(row, time)) || fence < row.providerKeyFence;
 }
 
 /** The record is in doubt about this attempt, and perhaps about earlier ones. */

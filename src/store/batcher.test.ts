@@ -52,7 +52,7 @@ test('the callers of one tick share a batch', async () => {
   expect(batches).toEqual([['a', 'b', 'c']]);
 });
 
-test('what comes while a batch is under way waits for it and goes out together', async () => {
+test('requests that arrive during a batch wait for it and go out together', async () => {
   const { queue, batches, commits } = bench();
   void queue.add('claiming', 'a');
   await settled();
@@ -224,14 +224,14 @@ test('what came while the store was getting ready goes out with the first', asyn
   expect(batches).toEqual([['late', 'early']]);
 });
 
-test('after a failure the queue goes on', async () => {
+test('the queue continues after a failure', async () => {
   const { flush } = failingOn('bad');
   const { queue } = bench({ flush });
   await expect(queue.add('claiming', 'bad')).rejects.toThrow('cannot store bad');
   expect(await queue.add('claiming', 'good')).toBe('good!');
 });
 
-test('drained waits for what is queued and under way, and not for ever', async () => {
+test('drained waits for queued and running requests, but not for ever', async () => {
   const { queue, commits } = bench();
   await queue.drained();
   const answer = queue.add('claiming', 'a');

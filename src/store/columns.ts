@@ -23,7 +23,7 @@ export const dispatchedFlag = 8;
 /** Dispatched first and last when it was created: the claim was the dispatch. */
 const crossedAtClaim = 16;
 const retained = 32;
-const kept = 64;
+export const keptFlag = 64;
 
 /** The values of a row besides its namespace and key, in this order. */
 export type Columns = [
@@ -59,6 +59,7 @@ interface More {
   prepared?: string;
   omitted?: string | null;
   remoteRef?: string;
+  notes?: number;
   error?: RecordError;
   news?: News;
   updated?: number;
@@ -139,7 +140,7 @@ function packFlags(row: Row): number {
     (row.dispatched ? dispatchedFlag : 0) |
     (wasCrossedAtClaim(row) ? crossedAtClaim : 0) |
     (retention === null ? 0 : retained) |
-    (retention?.keep ? kept : 0)
+    (retention?.keep ? keptFlag : 0)
   );
 }
 
@@ -165,6 +166,7 @@ function packMore(row: Row, isShort: boolean): string | null {
   if (row.prepared !== null) more.prepared = row.prepared;
   if (result !== null && (result.omitted !== null || result.text === null)) more.omitted = result.omitted;
   if (result !== null && result.remoteRef !== null) more.remoteRef = result.remoteRef;
+  if (row.notes !== 0) more.notes = row.notes;
   if (row.error !== null) more.error = row.error;
   if (row.news !== null) more.news = row.news;
   if (row.updatedAt !== (row.settledAt ?? createdAt)) more.updated = row.updatedAt - createdAt;
@@ -229,13 +231,14 @@ export function fromColumns(namespace: string, key: string, columns: Columns): R
         : {
             windowMs: more.window ?? 0,
             failureWindowMs: more.failureWindow ?? 0,
-            keep: (flags & kept) !== 0,
+            keep: (flags & keptFlag) !== 0,
             periodEndsAt: from(created, more.periodEnds),
           },
     args,
     prepared: more.prepared ?? null,
     content,
     result: hasResult ? { text, omitted: more.omitted ?? null, remoteRef: more.remoteRef ?? null } : null,
+    notes: more.notes ?? 0,
     error: more.error ?? null,
     news: more.news ?? null,
     createdAt: created,

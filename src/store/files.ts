@@ -23,15 +23,15 @@ const { O_RDONLY, O_NONBLOCK } = constants;
 const writableByOthers = 0o022;
 
 /**
- * Creates a folder and its parents for this user only. One by one, because Node's recursive mkdir never returns where an
- * existing folder accepts no entries, as below /proc.
+ * Creates a folder and its parents, for this user only unless said. One by one, because Node's recursive mkdir never returns
+ * where an existing folder accepts no entries, as below /proc.
  */
-export function makeFolder(path: string): void {
+export function makeFolder(path: string, mode = 0o700): void {
   const missing: string[] = [];
   for (let at = path; !existsSync(at) && at !== dirname(at); at = dirname(at)) missing.push(at);
   for (const folder of missing.reverse()) {
     try {
-      mkdirSync(folder, { mode: 0o700 });
+      mkdirSync(folder, { mode });
     } catch (error) {
       // Another process was faster.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

@@ -35,6 +35,8 @@ import type {
   SettleRequest,
 } from '../rules/requests.ts';
 import type { Raw } from './move/raw.ts';
+import type { Outbox } from './outbox.ts';
+import type { Transactions } from './transaction.ts';
 
 export type {
   EventType,
@@ -58,6 +60,7 @@ export type {
   Held,
   Imported,
   Loss,
+  Note,
   Refusal,
   RenewAnswer,
   RenewRequest,
@@ -78,7 +81,7 @@ export interface ListQuery {
   /** Only records in doubt. */
   readonly inDoubt?: boolean;
   readonly conversation?: string;
-  /** The `next` of the previous page. */
+  /** The `next` of the previous page: a cursor of the store's own, not a key. */
   readonly after?: string;
   readonly limit: number;
 }
@@ -109,6 +112,8 @@ export interface StoreFacts {
    * show it by `redactAddress` only.
    */
   readonly address: string | undefined;
+  /** True: all processes that use it run on this kernel, which then knows whether the holder of a claim is dead. */
+  readonly isLocal?: boolean;
   /** A sentence for the user if this kind of store can forget. */
   readonly forgets: string | undefined;
   /** A sentence if the store's clock cannot be trusted; until it can, nothing expires. */
@@ -158,13 +163,20 @@ export interface Store {
   history(namespace: string, key: string): Promise<readonly StoreEvent[]>;
   /** Lists every namespace that has held records, sorted. */
   namespaces(): Promise<readonly string[]>;
-  /** Removes at most `limit` expired records and returns how many; 0: nothing is left to remove. */
-  prune(limit: number): Promise<number>;
+  /**
+   * Removes at most `limit` expired records and returns how many; 0: nothing is left to remove. In the background, a store
+   * that must read everything for it may leave it for later.
+   */
+  prune(limit: number, isBackground?: boolean): Promise<number>;
   /** How many records `prune` would remove now. Reads every record. */
   countExpired(): Promise<number>;
   close(): Promise<void>;
   /** For `semel store copy`. Without it, a ledger can be exported and imported, but not moved. */
   readonly raw?: Raw;
+  /** For `tool.inTransaction`, in stores whose database also holds the user's data. */
+  readonly transactions?: Transactions;
+  /** For `tool.stage` and relays. */
+  readonly outbox?: Outbox;
   /** For `semel store migrate`, in stores that have a schema. */
   migration?(): Promise<Migration>;
   /** Checks everything for damage and returns the problems. Left out by stores that cannot detect damage. */

@@ -1,5 +1,5 @@
 // The objects that JSON does not know and that can be rebuilt from data alone, each found by its own prototype.
-// Says what each is made of and how it is made again; what a subclass would add is not here, so it has no entry.
+// Says what each consists of and how to rebuild it. Subclasses have no entry: what they add would be lost.
 
 export interface Kind {
   readonly tag: string;
@@ -99,7 +99,7 @@ function bytesOf(text: string): ArrayBuffer {
   return new Uint8Array(Buffer.from(text, 'base64')).buffer;
 }
 
-/** What constructors and libraries hide on an error. The stack stays behind: it tells of a process that is gone. */
+/** What constructors and libraries hide on an error. The stack is left out: it describes a process that is gone. */
 const hiddenMembers = ['name', 'message', 'code', 'cause', 'errors'];
 
 interface ErrorParts extends Readonly<Record<string, unknown>> {

@@ -29,7 +29,7 @@ const maxDepth = 200;
 const mark = '$semel';
 
 interface Walk {
-  /** What is left of the limit, as a lower bound: shared references can make a small graph endless. */
+  /** What is left of the size limit, as a lower bound: shared references can make a small graph huge. */
   left: number;
   readonly steps: Step[];
   readonly ancestors: object[];
@@ -77,8 +77,8 @@ function encodeFlat(value: unknown, maxBytes: number): string | undefined {
 }
 
 /**
- * A plain object of texts, numbers and such, that certainly fits: JSON keeps it as it is, so it need not be walked. Most
- * args and results are one.
+ * A plain object of strings, numbers and the like that certainly fits: JSON preserves it, so it need not be walked. Most
+ * args and results are like this.
  */
 function isFlat(value: unknown, maxBytes: number): boolean {
   if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
@@ -101,7 +101,7 @@ function isFlat(value: unknown, maxBytes: number): boolean {
 export function decodeResult(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
-    // Only the encoder writes this text, and it never escapes a letter: no mark in it, no tag.
+    // Only the encoder writes this text, and it never escapes letters: if the marker is not in it, there are no tags.
     return text.includes(`"${mark}":`) ? unpack(value) : value;
   } catch (cause) {
     throw new SemelError('RESULT_OMITTED', 'The stored result cannot be read.', { cause });
@@ -174,7 +174,7 @@ function packObject(walk: Walk, value: object): unknown {
   return packed;
 }
 
-/** JSON.stringify would store what it returns. One that can be seen is refused as the function that it is. */
+/** JSON.stringify would store what `toJSON` returns. An enumerable one is refused like any function. */
 function hasHiddenToJson(value: object): boolean {
   if (!('toJSON' in value) || typeof value.toJSON !== 'function') return false;
   const isLiteral = Array.isArray(value) || isPlainPrototype(Object.getPrototypeOf(value));
@@ -191,7 +191,7 @@ function packByPrototype(walk: Walk, value: object, prototype: object | null): u
   return tag(kind.tag, packParts(walk, kind.toParts(value)));
 }
 
-/** A replay without them would not be equal. Bytes are not asked, they would list every index; errors keep theirs. */
+/** A replay without them would not be equal. Not checked for bytes, which would list every index; errors keep theirs. */
 function hasMembersOfItsOwn(value: object): boolean {
   return !ArrayBuffer.isView(value) && !(value instanceof Error) && Object.keys(value).length > 0;
 }

@@ -2,6 +2,7 @@
 // for good) or `unknown` (in doubt). The outcome combines everything that the attempt did, not just its last error: the
 // mail may be sent although the database refused.
 
+import { isSemelError } from '../errors.ts';
 import { AlreadyLanded, MaybeLanded, NotLanded, PartialSuccess, Rejected } from '../signals.ts';
 import type { Outcome } from './words.ts';
 
@@ -26,7 +27,7 @@ export type Ending =
     };
 
 /** How a tool sends all its effects. Without it, a refused request says nothing about what else `run` did. */
-export type Via = 'fetch';
+export type Via = 'fetch' | 'steps';
 
 interface Thrown {
   readonly error: unknown;
@@ -40,11 +41,14 @@ interface Thrown {
   readonly asOneRequest: Classified | undefined;
   /** The requests that were made through `ctx.fetch`. */
   readonly requests: readonly RequestFate[];
+  /** What became of the steps that were taken by `ctx.step`. */
+  readonly steps: readonly ('landed' | 'not landed' | 'in doubt')[];
   readonly via: Via | undefined;
 }
 
 export function classify(thrown: Thrown): Ending {
-  const { error, dispatched, repeatable, classified } = thrown;
+  const { error, dispatched, repeatable, classified, via } = thrown;
+  if (via === 'steps') return classifySteps(thrown);
   // What the tool itself says counts even before dispatch: it may have checked and found that it had landed long ago.
   const signalled = readSignal(error);
   if (signalled !== undefined) return signalled;
@@ -69,9 +73,21 @@ function readSignal(signal: unknown): Ending | undefined {
   return undefined;
 }
 
+/** The steps are all that it did, so they say what landed: a word about the whole counts only where none did. */
+function classifySteps({ steps, error, classified }: Thrown): Ending {
+  if (error instanceof AlreadyLanded || error instanceof MaybeLanded) return readSignal(error) as Ending;
+  if (steps.includes('in doubt')) return { outcome: 'unknown', because: 'a step is in doubt' };
+  if (steps.includes('landed')) return { outcome: 'unknown', because: 'only part of it landed' };
+  const said = readSignal(error) ?? readSignal(classified);
+  if (said !== undefined) return said;
+  return isSemelError(error, 'FAILED')
+    ? { outcome: 'failed', because: 'its first step was refused' }
+    : { outcome: 'released', because: 'no step has landed' };
+}
+
 /** Definite only if every request has a definite fate and none went unseen. */
 function classifyRequests({ requests, via, error }: Thrown): Ending | undefined {
-  if (via === undefined) return undefined;
+  if (via !== 'fetch') return undefined;
   if (requests.some((fate) => fate === 'landed' || fate === 'ambiguous')) return undefined;
   // An error code comes from another client.
   if (requests.length === 0 && listErrorCodes(error).length > 0) return undefined;
@@ -88,11 +104,11 @@ export function join(tries: readonly Ending[]): Ending {
   return tries.find(({ outcome }) => outcome === 'unknown') ?? last;
 }
 
-/** 409 and 425 may mean that the first request is still being processed. */
+/** 409 and 425 may mean that the first request is still being processed, 499 that a proxy or the target gave up on it. */
 export function classifyStatus(status: number): RequestFate {
   if (status >= 200 && status < 300) return 'landed';
   if (status === 401 || status === 403 || status === 407 || status === 429) return 'denied';
-  if (status === 408 || status === 409 || status === 425) return 'ambiguous';
+  if (status === 408 || status === 409 || status === 425 || status === 499) return 'ambiguous';
   return status >= 400 && status < 500 ? 'refused' : 'ambiguous';
 }
 
@@ -117,7 +133,7 @@ export function listCauses(error: unknown): readonly Error[] {
 
 /** The request may have arrived although its answer did not. */
 export function mayHaveArrived(code: string): boolean {
-  return ambiguousCodes.has(code) || /^(?:408|409|425|5\d\d|08\d\d\d|57P\d\d)$/.test(code);
+  return ambiguousCodes.has(code) || /^(?:408|409|425|499|5\d\d|08\d\d\d|57P\d\d)$/.test(code);
 }
 
 const ambiguousCodes = new Set([

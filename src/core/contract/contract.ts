@@ -198,7 +198,7 @@ export function defineContract(
     retry: checkRetry(name, definition.retry),
     maxAttempts: whole(name, 'maxAttempts', definition.maxAttempts ?? 10),
     provider: definition.provider,
-    rerunWithinMs: computeRerunWindow(name, definition.provider, {
+    rerunWithinMs: chooseRerunWindow(definition, remembered, {
       windowMs,
       windowField: typeof per === 'number' ? 'per' : 'window',
       timeoutMs,
@@ -207,7 +207,8 @@ export function defineContract(
     networkMs,
     // Without a timeout only the lease bounds it, and every renewal restarts it.
     inFlightForMs: (Number.isFinite(timeoutMs) ? Math.max(timeoutMs, leaseMs) : leaseMs) + networkMs,
-    via: definition.via === undefined ? undefined : oneOf<Via>(name, 'via', definition.via, ['fetch']),
+    via:
+      definition.via === undefined ? undefined : oneOf<Via>(name, 'via', definition.via, ['fetch', 'steps']),
     dispatch: chooseDispatch(name, definition, traits),
     result: oneOf(name, 'result', definition.result ?? 'value', ['value', 'reference']),
     redact: checkFields(name, { volatile: definition.redact ?? [] }, 'redact').volatile,
@@ -226,6 +227,33 @@ export function defineContract(
     share: flag(name, 'share', definition.share ?? false),
   };
 }
+
+/** The steps know our key for good, like a provider that never forgets. */
+function chooseRerunWindow(
+  { name, provider, via, dispatch }: ContractDefinition,
+  isRemembered: boolean,
+  kept: Parameters<typeof computeRerunWindow>[2],
+): number | null {
+  if (via !== 'steps') return computeRerunWindow(name, provider, kept);
+  if (!isRemembered)
+    refuse('via', `${name}: steps need a class that is remembered.`, "Write effect: 'write-non-idempotent'.");
+  if (provider !== undefined)
+    refuse(
+      'provider',
+      `${name}: with via: 'steps', each step has its own provider.`,
+      'Pass it to `ctx.step`.',
+    );
+  if (dispatch !== undefined)
+    refuse(
+      'dispatch',
+      `${name}: with via: 'steps', nothing is sent outside of a step.`,
+      'Leave `dispatch` out.',
+    );
+  return foreverMs;
+}
+
+/** A thousand years: still an instant that every store can hold. */
+const foreverMs = 1_000 * 366 * 86_400_000;
 
 function checkName(name: unknown, path: string): string {
   if (typeof name === 'string' && namePattern.test(name)) return name;
@@ -401,6 +429,19 @@ function checkVersion(name: string, version: string): string {
     );
   }
   return version;
+}
+
+/**
+ * The version that a record is made with. Made of steps, an effect is other code than one that its provider knows by a key:
+ * neither may repeat what the other left in doubt.
+ */
+export function recordVersion({ version, via }: Pick<Contract, 'version' | 'via'>): string {
+  return via === 'steps' ? `steps/${version}` : version;
+}
+
+/** Of a record's version: each of its effects has a record of its own. */
+export function isMadeOfSteps(version: string): boolean {
+  return version.startsWith('steps/');
 }
 
 /** Calls and records with the same major version are compatible. */

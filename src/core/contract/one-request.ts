@@ -18,7 +18,7 @@ export interface Seen {
   readonly sent: number;
   /** One of these was answered with a success (2xx). */
   readonly hasSuccess: boolean;
-  /** What the last answer to one of these says, if it was not a lookup. */
+  /** What the last answer to one of these says, if it was not a lookup; 'ambiguous' if one of them got no answer. */
   readonly answer: RequestFate | undefined;
   /** What the contract's provider says about the error. */
   readonly provider: Classified | undefined;
@@ -42,8 +42,8 @@ export function oneRequest(error: unknown, seen: Seen): Classified | undefined {
   if (seen.provider !== undefined) return seen.provider;
   // As above: whatever has a status now, it is not the answer to the request. Slack refuses with a 200.
   if (fate === undefined && seen.hasSuccess && !listParts(error).some(readSlack)) return undefined;
-  // As above: after a 500, a status of 400 is what the program made of it.
-  if (fate === undefined && seen.answer === 'ambiguous') return undefined;
+  // As above: after a 500, a status of 400 is what the program made of it, or the answer to a request that a client repeated.
+  if (seen.answer === 'ambiguous') return undefined;
   return meaningOfFate[fate ?? readFate(error) ?? readWords(error, seen) ?? 'ambiguous'];
 }
 

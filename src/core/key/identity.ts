@@ -69,8 +69,13 @@ function identityPart(
   return content.length === 0 && volatile.length === 0 ? args : without(args, [...content, ...volatile]);
 }
 
-/** JSON with one digest per content field; null if the contract has no content. */
-export function digestContent(key: string, args: unknown, fields: FieldLists): string | null {
+/** JSON with one digest per content field; null if the contract has no content. `whole`: the args before they were redacted. */
+export function digestContent(
+  key: string,
+  args: unknown,
+  fields: FieldLists,
+  whole: unknown = args,
+): string | null {
   if (fields.identity === undefined && fields.content.length === 0) return null;
   const digests: Record<string, string> = {};
   for (const [path, value] of contentFields(args, fields)) {
@@ -79,11 +84,16 @@ export function digestContent(key: string, args: unknown, fields: FieldLists): s
     if (encoded === tooLarge) digests[path] = tooLarge;
     else if (encoded !== undefined) digests[path] = contentDigest(key, path, encoded);
   }
+  if (whole !== args)
+    for (const [path, value] of contentFields(whole, fields))
+      if (value !== undefined && !(isObject(args) && at(args, path) === value)) digests[path] = redacted;
   return Object.keys(digests).length === 0 ? null : JSON.stringify(digests);
 }
 
 /** Marks content that is too large to compare; it always counts as different. */
 const tooLarge = 'too large';
+/** Marks content that leaves no trace: nobody can say that two wordings are the same. */
+const redacted = 'redacted';
 const maxContentBytes = 262_144;
 
 /** Canonical, so that the order of members does not count; content that is not JSON is compared as the codec writes it. */
@@ -101,7 +111,12 @@ function encodedContent(value: unknown): string | undefined {
 
 /** Surely worded the same. */
 export function isSameContent(stored: string | null, current: string | null): boolean {
-  return stored === current && stored?.includes(tooLarge) !== true;
+  return stored === current && stored?.includes(tooLarge) !== true && !isRedacted(stored);
+}
+
+/** Other content may look the same. */
+export function isRedacted(content: string | null): boolean {
+  return content?.includes(`:"${redacted}"`) === true;
 }
 
 /** The content fields that differ from what was stored. */

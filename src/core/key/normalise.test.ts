@@ -160,7 +160,7 @@ test('every letter, with and without a mark, is folded once and for all', () => 
 });
 
 describe('money, for every amount', () => {
-  test('zeros at either end change nothing, and another digit changes it', () => {
+  test('leading and trailing zeros change nothing, another digit does', () => {
     const digits = fc.stringMatching(/^\d{1,12}$/);
     fc.assert(
       fc.property(digits, digits, fc.nat(4), fc.nat(4), (whole, fraction, before, after) => {

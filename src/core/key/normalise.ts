@@ -86,7 +86,7 @@ function nfc(value: unknown, path: string): string {
   return composed(text(value, path), path);
 }
 
-/** Sorting a long run of marks takes minutes. No script has so many on one letter. */
+/** Sorting a long run of marks takes minutes. No script has this many on one letter. */
 function composed(given: string, path: string): string {
   if (!tooManyMarks.test(given)) return given.normalize('NFC');
   throw refusal(

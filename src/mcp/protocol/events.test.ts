@@ -46,7 +46,7 @@ test.each(['a\n', 'data:\n', 'id:x\r\n'])(
   },
 );
 
-test('a mark at the beginning of the stream is no part of its first event, wherever it is cut; a later one is', () => {
+test('a byte order mark at the start is not part of the first event, however it is split; a later one is', () => {
   const stream = Buffer.from('\ufeffdata: a\n\n\ufeffdata: b\n\n');
   for (let size = 1; size <= stream.length; size += 1) {
     const seen: unknown[] = [];

@@ -1,8 +1,8 @@
 // Splits a stream of server-sent events, keeping each event's bytes.
 
+import { createByteCollector } from '../../core/byte-collector.ts';
 import { limits } from '../../core/limits.ts';
-import { createByteCollector } from './byte-collector.ts';
-import { createReservation } from './reservations.ts';
+import { createReservation } from '../../core/reservations.ts';
 
 /** An event's fields. */
 export interface EventFields {
@@ -15,12 +15,8 @@ export interface EventFields {
   readonly event: string | undefined;
 }
 
-/** Retrying does not help: the event stays too long. */
-export class TooLong extends Error {
-  constructor() {
-    super(`An event is longer than ${limits.messageBytes} bytes, or too much is received at once.`);
-  }
-}
+/** Retrying does not help: the message stays too long. */
+export class TooLong extends Error {}
 
 /**
  * Calls `see` with each complete event. Reads each byte once, however the stream is cut: a long event comes in thousands
@@ -68,7 +64,10 @@ export function createEventReader(see: (event: Buffer, fields: EventFields) => v
       }
       if (from === chunk.length) return;
       const isShort = begun.size + chunk.length - from <= limits.messageBytes;
-      if (!isShort || !held.take(chunk.length - from)) throw new TooLong();
+      if (!isShort || !held.take(chunk.length - from))
+        throw new TooLong(
+          `An event is longer than ${limits.messageBytes} bytes, or too much is received at once.`,
+        );
       begun.add(chunk.subarray(from));
     },
     end: drop,

@@ -1,7 +1,7 @@
 // Splits a byte stream into lines, keeping every byte.
 
+import { createByteCollector } from '../../core/byte-collector.ts';
 import { limits } from '../../core/limits.ts';
-import { createByteCollector } from './byte-collector.ts';
 
 /** The last line may lack its newline, and a server would wait for it. */
 export function withEnd(line: Buffer): Buffer {

@@ -3,6 +3,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { isTooDeep } from '../../core/key/json-shape.ts';
+import { limits } from '../../core/limits.ts';
+import { TooLong } from './events.ts';
 
 /** Few texts contain a number that might be rounded. */
 const worthALook = /[\d.eE]{16}|\d[eE]/;
@@ -64,6 +66,8 @@ function holdOut(text: string, placeholder: string): { readonly json: string; re
     if (!hasExponent && at - start < 15) continue;
     const source = text.slice(start, at + 1);
     if (!isJsonNumber.test(source) || isExact(Number(source), source) || isName(text, at + 1)) continue;
+    if (numbers.length === limits.exactNumbers)
+      throw new TooLong(`A message has more than ${limits.exactNumbers} numbers that would be rounded.`);
     json += `${text.slice(from, start)}"${placeholder}${numbers.length}"`;
     numbers.push(source);
     from = at + 1;
@@ -148,12 +152,16 @@ function significantDigits(source: string): number {
   return first === 0 ? 0 : last - first + 1;
 }
 
-/** Parses a server's message. Such a number becomes an object that holds its digits, which the ledger stores. */
+/**
+ * Parses a server's message. Such a number becomes an object that holds its digits, which the ledger stores. Throws if
+ * there are too many of them.
+ */
 export function parseReply(text: string): unknown {
   if (isTooDeep(text)) return undefined;
   try {
     return mayRound(text) ? parseExact(text, numberOf) : JSON.parse(text);
-  } catch {
+  } catch (error) {
+    if (error instanceof TooLong) throw error;
     return undefined;
   }
 }

@@ -34,6 +34,13 @@ export function fillingError(where: string): SemelError {
   });
 }
 
+/** A store throws it when it is sealed. */
+export function stagedError(where: string): SemelError {
+  return new SemelError('STORE_UNSAFE', `The ledger ${where} has staged intents, which are not copied.`, {
+    next: 'Nothing was moved. Deliver them first: `semel outbox ls` lists them.',
+  });
+}
+
 export function seal(standing: Standing, to: string, where: string): Standing {
   if (standing.filling) throw fillingError(where);
   if (standing.movedTo !== null && standing.movedTo !== to) throw movedError(where, standing.movedTo);

@@ -2,7 +2,7 @@
 // not fill the memory. Clients and servers have separate budgets: an answer refused because of other clients' halves would
 // leave an effect in doubt.
 
-import { limits } from '../../core/limits.ts';
+import { limits } from './limits.ts';
 
 export type Budget = 'clients' | 'servers';
 

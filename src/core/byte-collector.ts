@@ -6,9 +6,9 @@ const largestBlock = 1024 * 1024;
 
 export interface ByteCollector {
   readonly size: number;
-  add(part: Buffer): void;
+  add(part: Uint8Array): void;
   /** Returns everything added, followed by `last`, and starts empty again. */
-  take(last?: Buffer): Buffer;
+  take(last?: Uint8Array): Buffer;
 }
 
 export function createByteCollector(): ByteCollector {
@@ -28,14 +28,15 @@ export function createByteCollector(): ByteCollector {
           block = Buffer.allocUnsafeSlow(Math.min(largestBlock, Math.max(smallestBlock, size)));
           used = 0;
         }
-        const copied = part.copy(block, used, from);
+        const copied = Math.min(block.length - used, part.length - from);
+        block.set(part.subarray(from, from + copied), used);
         used += copied;
         from += copied;
         size += copied;
       }
     },
     take(last = nothing) {
-      const all = size === 0 ? last : Buffer.concat([...full, block.subarray(0, used), last]);
+      const all = Buffer.concat([...full, block.subarray(0, used), last]);
       [full, block, used, size] = [[], nothing, 0, 0];
       return all;
     },

@@ -1,0 +1,110 @@
+// What a store offers to an outbox: staged intents in the ledger's own database. It has no policy: it keeps rows, lends them
+// to relays, and writes down what became of them. Whether an effect may run is decided by its record.
+
+/** Waiting to be delivered · in doubt · dead: not tried again, because it did not land or a person gave it up. */
+export type OutboxState = 'waiting' | 'in doubt' | 'dead';
+
+/** In this order they are stored as numbers. */
+export const outboxStates: readonly OutboxState[] = ['waiting', 'in doubt', 'dead'];
+
+/** An intent to be staged. */
+export interface Intent {
+  readonly namespace: string;
+  readonly key: string;
+  /** The same intent under earlier forms of the contract. */
+  readonly olderKeys: readonly string[];
+  readonly contract: string;
+  readonly version: string;
+  readonly group: string | null;
+  /** Digest of the identity args under a caller's own key; null: the key says it. */
+  readonly fingerprint: string | null;
+  readonly caller: string | null;
+  /** Wait for other transactions that stage in the group, so that rows have the order of the commits. */
+  readonly strict: boolean;
+  readonly notBefore: number | null;
+  /** All that a relay needs to make the call, as JSON. */
+  readonly call: string;
+}
+
+export interface OutboxRow extends Omit<Intent, 'olderKeys' | 'strict' | 'notBefore'> {
+  readonly n: number;
+  readonly state: OutboxState;
+  readonly stagedAt: number;
+  /** Not taken before; for a row that a relay has, when others may take it. */
+  readonly dueAt: number;
+  /** Attempts that definitely did not land. */
+  readonly tries: number;
+  /** The life of the record in which its effect was last started, if that was marked. */
+  readonly generation: number | null;
+  /** Why it waits, is in doubt or dead. */
+  readonly reason: string | null;
+  /** Content fields in which a later staging was worded differently. */
+  readonly drift: readonly string[];
+}
+
+export interface TakeQuery {
+  readonly namespace: string;
+  readonly contracts: readonly string[];
+  readonly limit: number;
+  /** How long no other relay takes them. */
+  readonly holdMs: number;
+  /** A group goes on after a row that is in doubt or dead. */
+  readonly skipBlocked: boolean;
+}
+
+/** What becomes of a row that was not delivered. */
+export interface PutBack {
+  readonly n: number;
+  /** Until when it was lent: if it was lent again or a person decided since, this is void. */
+  readonly dueAt: number;
+  readonly state: OutboxState;
+  readonly waitMs: number;
+  readonly reason: string;
+  /** One more definite failure: the next attempt may start a new life of the record. */
+  readonly isSpent: boolean;
+}
+
+export interface OutboxQuery {
+  /** @default all */
+  readonly namespace?: string | undefined;
+  readonly state?: OutboxState | undefined;
+  readonly after?: number;
+  readonly limit: number;
+}
+
+export interface Outbox {
+  /**
+   * A call that lands takes the row of its key along, in one commit, unless it may be repeated anyway; and a record that is
+   * given up makes its row dead. Only if it is the same intent: not with another `fingerprint` or of another caller. False: a relay marks rows before their effects start, and removes them itself.
+   */
+  readonly removesLanded: boolean;
+  /** Lends rows that are due, oldest first, and of a group only its first. */
+  take(query: TakeQuery): Promise<readonly OutboxRow[]>;
+  /** Holds rows for longer that are still lent until `dueAt`; `kept` are those that were. */
+  keep(
+    rows: readonly { readonly n: number; readonly dueAt: number }[],
+    holdMs: number,
+  ): Promise<{ readonly dueAt: number; readonly kept: readonly number[] }>;
+  /**
+   * Writes down, before an effect starts, the life of the record that it runs in. False: the row is gone, or its effect was
+   * started in another one: then it must not run.
+   */
+  mark(row: { readonly n: number; readonly generation: number }): Promise<boolean>;
+  remove(n: number): Promise<void>;
+  putBack(row: PutBack): Promise<void>;
+  list(query: OutboxQuery): Promise<readonly OutboxRow[]>;
+  find(namespace: string, key: string): Promise<OutboxRow | undefined>;
+  /** A person's decision: deliver it again, as if it had never been tried; false: it is gone. */
+  retry(n: number): Promise<boolean>;
+  /** A person's decision: it is not delivered any more. */
+  drop(n: number): Promise<boolean>;
+}
+
+/** Nothing depends on it, and one row must not keep the others from being read. */
+export function parseDrift(text: string): readonly string[] {
+  try {
+    return (JSON.parse(text) as unknown[]).map(String);
+  } catch {
+    return ['(unreadable)'];
+  }
+}

@@ -1,0 +1,34 @@
+// What a store offers to a caller who has a transaction open on the ledger's own database: the same records under the same
+// rules, which commit or roll back with the caller's data.
+
+import type { Intent, OutboxRow } from './outbox.ts';
+import type { Store, StoredRecord } from './store.ts';
+
+export interface Transactions {
+  /**
+   * Runs `work` in a savepoint of the caller's transaction: if it rejects, nothing that was written since stays. Refuses what
+   * is not an open transaction on the ledger's own database.
+   */
+  within<T>(tx: unknown, work: (inside: InTransaction) => Promise<T>): Promise<T>;
+  /**
+   * Adds an intent to the outbox, in the caller's transaction. If its key has records, asks `mayStage` first; false: nothing is
+   * staged. An intent that is staged already is returned instead.
+   */
+  stage(
+    tx: unknown,
+    intent: Intent,
+    mayStage: (records: readonly StoredRecord[]) => boolean,
+  ): Promise<{ readonly n: number } | { readonly existing: OutboxRow } | undefined>;
+  noteDrift(tx: unknown, n: number, fields: readonly string[]): Promise<void>;
+}
+
+export interface InTransaction {
+  /** The ledger through the transaction: nothing of it is durable, or seen by others, before the caller commits. */
+  readonly store: Store;
+  /** The handle for the effect: the caller's own, or the driver's for the savepoint. */
+  readonly tx: unknown;
+  /** False: the effect has ended the transaction by a COMMIT or ROLLBACK of its own, so that nobody knows what stays. */
+  isSame(): Promise<boolean>;
+  /** Sends nothing more: the effect has failed, and all that was written is undone. */
+  end(): void;
+}
