@@ -89,7 +89,7 @@ test('no message about an address holds its password, however it was typed', () 
     }
 });
 
-test('a password that reads as a port, a path or a query is refused before a place is made of it', () => {
+test('a password that could be a port, path or query is refused before the address is used', () => {
   for (const password of ['12/34', '12?34', '12#34', '1%zz', 'a/b'])
     expect(() => createSemel({ store: `postgres://ada:${password}@db.example/shop` })).toThrow(
       /percent-encoded/,

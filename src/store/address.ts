@@ -4,6 +4,8 @@ import { SemelError } from '../core/errors.ts';
 
 export const postgresExample = 'postgres://user:password@host:5432/database';
 export const redisExample = 'redis://user:password@host:6379/0';
+export const s3Example = 's3://bucket/prefix?region=eu-central-1';
+export const dynamodbExample = 'dynamodb://table?region=eu-central-1';
 
 const schemed = /^\s*([a-z][a-z0-9+.-]*:\/\/)(.*)$/is;
 

@@ -1,5 +1,6 @@
 // Variables of the environment that name a ledger or a part of it.
 
+import { isAbsolute } from 'node:path';
 import { SemelError } from '../../core/errors.ts';
 
 /**
@@ -8,9 +9,20 @@ import { SemelError } from '../../core/errors.ts';
  */
 export function readEnvironment(name: 'SEMEL_MODE' | 'SEMEL_NAMESPACE' | 'SEMEL_STORE'): string | undefined {
   const value = process.env[name] || undefined;
-  if (value?.includes('\u{fffd}') !== true) return value;
-  throw new SemelError('INVALID_ARGS', `\`${name}\` is not valid UTF-8.`, {
-    path: name,
-    next: 'Set it in a UTF-8 locale.',
-  });
+  if (value?.includes('\u{fffd}'))
+    throw new SemelError('INVALID_ARGS', `\`${name}\` is not valid UTF-8.`, {
+      path: name,
+      next: 'Set it in a UTF-8 locale.',
+    });
+  // Set once, it holds in every folder: another one may have another file of that name.
+  if (name === 'SEMEL_STORE' && value?.startsWith('module:') && !isAbsolute(value.slice('module:'.length)))
+    throw new SemelError(
+      'INVALID_ARGS',
+      '`SEMEL_STORE` names a module by a path that depends on the folder.',
+      {
+        path: name,
+        next: 'Write its full path: code of whatever folder this is started in is not run.',
+      },
+    );
+  return value;
 }

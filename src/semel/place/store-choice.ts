@@ -2,13 +2,21 @@
 
 import type { Clock, Random } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
-import { looksLikeServer, postgresExample, readAddress, redisExample } from '../../store/address.ts';
+import {
+  dynamodbExample,
+  looksLikeServer,
+  postgresExample,
+  readAddress,
+  redisExample,
+  s3Example,
+} from '../../store/address.ts';
 import { memoryStore } from '../../store/memory.ts';
 import type { Store } from '../../store/store.ts';
 import type { PostgresClient } from '../../stores/postgres/index.ts';
 import type { RedisClient } from '../../stores/redis/index.ts';
 import type { SqliteLike } from '../../stores/sqlite/index.ts';
 import { readEnvironment } from './environment.ts';
+import { moduleScheme, storeFromModule } from './store-module.ts';
 
 export type StoreChoice = Store | SqliteLike | PostgresClient | RedisClient | string;
 
@@ -68,6 +76,16 @@ function storeMaker(url: string, { migrate, ...options }: StoreAtOptions): () =>
     const parameters = { ...options, ...extractParameters(url, 'prefix', 'durability') };
     return async () => (await redis()).redisStore(parameters);
   }
+  if (url.startsWith(moduleScheme)) return storeFromModule(url);
+  if (url.startsWith('s3://')) {
+    readAddress(url, s3Example);
+    return async () => (await s3()).s3Store({ ...options, url });
+  }
+  if (url.startsWith('dynamodb://')) {
+    readAddress(url, dynamodbExample);
+    const parameters = { ...options, ...(migrate === undefined ? {} : { migrate }), url };
+    return async () => (await dynamodb()).dynamodbStore(parameters);
+  }
   const [, kind] = /^([a-z][a-z0-9+.-]{0,15}):/i.exec(url) ?? [];
   throw unusableStore(
     kind === undefined
@@ -95,7 +113,7 @@ function extractParameters(
 function unusableStore(why: string): SemelError {
   return new SemelError('CONTRACT_INVALID', `The store cannot be used: ${why}.`, {
     path: 'store',
-    next: "Pass 'sqlite:path/to/ledger.db', 'postgres://…', 'redis://…', 'memory:', a client of a database, or a store.",
+    next: "Pass 'sqlite:path/to/ledger.db', 'postgres://…', 'redis://…', 'dynamodb://…', 's3://…', 'module:./my-store.js', 'memory:', a client of a database, or a store.",
   });
 }
 
@@ -103,6 +121,8 @@ function unusableStore(why: string): SemelError {
 const sqlite = () => import('../../stores/sqlite/index.ts');
 const postgres = () => import('../../stores/postgres/index.ts');
 const redis = () => import('../../stores/redis/index.ts');
+const dynamodb = () => import('../../stores/dynamodb/index.ts');
+const s3 = () => import('../../stores/s3/index.ts');
 
 /** A store that is made on first use. From then on its methods are those of the store itself. */
 function createLazy(make: () => Promise<Store>): Store {
@@ -124,7 +144,7 @@ function createLazy(make: () => Promise<Store>): Store {
     append: async (events) => (await store()).append(events),
     history: async (namespace, key) => (await store()).history(namespace, key),
     namespaces: async () => (await store()).namespaces(),
-    prune: async (limit) => (await store()).prune(limit),
+    prune: async (limit, isBackground) => (await store()).prune(limit, isBackground),
     countExpired: async () => (await store()).countExpired(),
     close: async () => {
       // If creating it failed, a caller already got that error.

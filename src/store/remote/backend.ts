@@ -61,8 +61,11 @@ export interface RemoteBackend {
     readonly answers: readonly Swapped[];
   }>;
   list(query: ListQuery): Promise<RowPage>;
-  /** Records that pruning might remove, up to a limit. Unreadable ones stay. */
-  due(limit: number): Promise<{ found: readonly Found[]; now: number }>;
+  /**
+   * Records that pruning might remove, up to a limit. Unreadable ones stay. In the background, a store for which this is
+   * expensive may return none.
+   */
+  due(limit: number, isBackground?: boolean): Promise<{ found: readonly Found[]; now: number }>;
   /** Removes the rows that have not changed, raises the floor with them, and returns how many. */
   remove(removals: readonly Removal[]): Promise<number>;
   append(events: readonly Omit<StoreEvent, 'at'>[]): Promise<void>;

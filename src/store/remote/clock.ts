@@ -28,11 +28,12 @@ const wholeMs = 1;
 /** A restart of the database ends no attempt, so all leases belong to one boot. */
 const boot = 'store';
 
-export function remoteClock(clock: Clock): RemoteClock {
+/** `marginMs`: how far the store's clock may be ahead of the time in its answers, besides the round trip. */
+export function remoteClock(clock: Clock, marginMs = 0): RemoteClock {
   /** The store's clock is at least this far ahead of our monotonic clock. */
   let ahead = Number.NEGATIVE_INFINITY;
   let learntAt = 0;
-  let lag = 0;
+  let lag = marginMs;
   let first: { readonly store: number; readonly mono: number } | undefined;
   let problem: string | undefined;
 
@@ -46,12 +47,12 @@ export function remoteClock(clock: Clock): RemoteClock {
       const heardAt = clock.mono();
       const atLeast = storeNow - heardAt;
       // Even if the store read its clock when the question was sent, it is behind the estimate: it was set back.
-      const atMost = storeNow + wholeMs - askedAt;
+      const atMost = storeNow + wholeMs + marginMs - askedAt;
       if (atMost < ahead - (heardAt - learntAt) * driftPerMs) ahead = Number.NEGATIVE_INFINITY;
       if (atLeast >= ahead - (heardAt - learntAt) * driftPerMs) {
         ahead = atLeast;
         learntAt = heardAt;
-        lag = Math.ceil(heardAt - askedAt);
+        lag = Math.ceil(heardAt - askedAt) + marginMs;
       }
       judge(storeNow, heardAt);
     },

@@ -43,6 +43,11 @@ import {
 export interface RemoteStoreOptions {
   readonly clock?: Clock;
   readonly random?: Random;
+  /**
+   * How far the store's clock may be ahead of the `now` of its answers, besides the round trip: leases get as much longer.
+   * @default 0
+   */
+  readonly clockMarginMs?: number;
   /** When a batch starts from idle; for simulations. */
   readonly soon?: (run: () => void) => void;
 }
@@ -66,9 +71,9 @@ const pageSize = 500;
 
 export function remoteStore(
   backend: RemoteBackend,
-  { clock = systemClock, random = systemRandom, soon }: RemoteStoreOptions = {},
+  { clock = systemClock, random = systemRandom, clockMarginMs = 0, soon }: RemoteStoreOptions = {},
 ): Store {
-  const storeClock = remoteClock(clock);
+  const storeClock = remoteClock(clock, clockMarginMs);
   const memory = lastSeen();
   const plans = planner({ memory, storeClock, random });
   const batches = { flush, judge: backend.judge, ...(soon === undefined ? {} : { soon }) };
@@ -106,7 +111,7 @@ export function remoteStore(
     append: (events) => whenOpen(() => backend.append(events)),
     history: (namespace, key) => whenOpen(() => backend.history(namespace, key)),
     namespaces: () => whenOpen(() => backend.namespaces()),
-    prune: (limit) => whenOpen(() => prune(limit)),
+    prune: (limit, isBackground) => whenOpen(() => prune(limit, isBackground)),
     countExpired: () => whenOpen(countExpired),
     close() {
       closing ??= shut();
@@ -378,8 +383,8 @@ export function remoteStore(
     question.isSwallowed = true;
   }
 
-  async function prune(limit: number): Promise<number> {
-    const { found, time } = await timed(() => backend.due(limit));
+  async function prune(limit: number, isBackground?: boolean): Promise<number> {
+    const { found, time } = await timed(() => backend.due(limit, isBackground));
     const removals = found.flatMap((before): Removal[] => {
       const { row } = before;
       if (isTombstoneDue(row, time))
