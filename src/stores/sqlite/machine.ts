@@ -2,6 +2,7 @@
 
 import { readFileSync, statfsSync } from 'node:fs';
 import { uptime } from 'node:os';
+import { type Clock, systemClock } from '../../core/clock.ts';
 import { bootId } from '../../store/boot.ts';
 import { connect, looker, type SqliteLike } from './client.ts';
 
@@ -42,6 +43,12 @@ export const thisMachine: Machine = {
   shortcuts: true,
   mountPoints: () => mounts()?.map(({ point }) => point),
 };
+
+export function resolveMachine(clock: Clock, given: Partial<Machine> | undefined): Machine {
+  // An injected clock provides its own uptime.
+  const own = clock === systemClock ? {} : { uptimeMs: () => clock.mono() };
+  return { ...thisMachine, ...own, ...given };
+}
 
 interface Mount {
   readonly point: string;

@@ -40,6 +40,7 @@ interface OpenOptions {
 export interface Connection {
   readonly database: SqliteLike;
   readonly path: string;
+  readonly isLocal: boolean;
   readonly forgets: string | undefined;
   /** A sentence if the place is risky. */
   readonly warning: string | undefined;
@@ -56,7 +57,7 @@ export async function openLedger(options: OpenOptions): Promise<Connection> {
   const wanted = resolve(
     handle === undefined ? options.path : await whenUnlocked(() => readFileName(handle)),
   );
-  const { path, forgets, behindLink } = preparePlace(wanted, machine, shared);
+  const { path, isLocal, forgets, behindLink } = preparePlace(wanted, machine, shared);
   refuseLost(path);
   if (handle === undefined) createPrivate(path);
   const ownWrites = await createOwnWritesReader(path, handle);
@@ -65,6 +66,7 @@ export async function openLedger(options: OpenOptions): Promise<Connection> {
   return {
     database,
     path,
+    isLocal,
     forgets,
     warning: warnings.length === 0 ? undefined : warnings.join(' '),
     isInPlace: watch({ wanted, path, ownWrites }),

@@ -3,7 +3,7 @@
 import { accessSync, constants, existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
-import { makeFolder, nearestExisting } from '../../../store/files.ts';
+import { findOtherWriters, makeFolder, nearestExisting } from '../../../store/files.ts';
 import { storeError } from '../failure.ts';
 import { type Machine, mounts } from '../machine.ts';
 import { idPath } from './identity.ts';
@@ -42,6 +42,8 @@ function refuseForeignHome(user: number | undefined): void {
 
 interface Place {
   readonly path: string;
+  /** No other kernel can have it mounted. */
+  readonly isLocal: boolean;
   /** A sentence if this place is not permanent. */
   readonly forgets: string | undefined;
   /** A sentence if a new ledger would be left behind once a link points elsewhere. */
@@ -74,10 +76,12 @@ export function preparePlace(wanted: string, machine: Machine, shared: boolean):
     refuseHardLinked(path, file);
     refuseMounted(path, machine);
   }
+  if (!shared) refuseOpenFolder(path, statSync(folder), machine);
   refuseReadOnly(file === undefined ? folder : path, path);
   refuseReadOnly(folder, path);
   return {
     path,
+    isLocal: isLocalFileSystem(path, machine),
     forgets: checkFileSystem(path, folder, machine),
     behindLink: file === undefined || file.size === 0 ? warnBehindLink(resolve(wanted), path) : undefined,
   };
@@ -109,6 +113,23 @@ function refuseOtherUsers(what: string, { uid }: Stats, machine: Machine): void 
     next: "Run as that user, choose another place with `store: 'sqlite:…'` or SEMEL_STORE, or accept it with `shared: true`.",
     evidence: { path: what, owner: uid, user },
   });
+}
+
+/**
+ * Between our look at the side files and SQLite's own, anybody could put a log there, which SQLite would replay into the
+ * ledger. A sticky folder (/tmp) does not prevent that.
+ */
+function refuseOpenFolder(path: string, folder: Stats, machine: Machine): void {
+  if (machine.user() === undefined || findOtherWriters(folder) !== 'every user') return;
+  const own = join(dirname(path), 'semel', basename(path));
+  throw storeError(
+    'STORE_UNSAFE',
+    `Every user of this machine can write the folder ${dirname(path)}, and so change the ledger ${path}.`,
+    {
+      next: `Put it into a folder of its own, as in ${own}, remove that permission (chmod o-w), or accept it with \`shared: true\`.`,
+      evidence: { path, mode: (folder.mode & 0o7777).toString(8) },
+    },
+  );
 }
 
 /** SQLite would write through a link, or block on a pipe, that somebody put there before the ledger existed. */
@@ -204,6 +225,23 @@ function checkFileSystem(path: string, folder: string, machine: Machine): string
     return `The ledger ${path} is on a container's own file system: it is lost when the container is replaced. Keep it on a volume.`;
   }
   return undefined;
+}
+
+/** File systems that only one kernel at a time can have mounted. What is not listed may be shared with other machines. */
+const ofOneKernel: ReadonlySet<number> = new Set([
+  0xef53, // ext2, ext3, ext4
+  0x58465342, // XFS
+  0x9123683e, // Btrfs
+  0x2fc12fc1, // ZFS
+  0xf2f52010, // F2FS
+  0xca451a4e, // bcachefs
+  overlay,
+  ...Object.keys(memories).map(Number),
+]);
+
+function isLocalFileSystem(path: string, machine: Machine): boolean {
+  const type = machine.fileSystem(existsSync(path) ? path : dirname(path));
+  return type !== undefined && ofOneKernel.has(type);
 }
 
 /** Local disks mounted through FUSE (ntfs-3g, exfat) have the type fuseblk; sshfs, s3fs and the like do not. */
