@@ -1,8 +1,9 @@
 // Long storms of real processes on real servers.
-//   npm run chaos -- kill [--kills 1000] [--store sqlite|postgres|redis|pgbouncer] [--seed S] [--minutes N] [--no-evidence]
+//   npm run chaos -- kill [--kills 1000] [--store sqlite|postgres|redis|dynamodb|s3|pgbouncer] [--seed S] [--minutes N] [--no-evidence]
 //   npm run chaos -- server-crash [--crashes 200] [--store postgres|redis]
 //   npm run chaos -- clock [--moves 200] [--store postgres|redis]
 //   npm run chaos -- wire [--store postgres|redis]           every message of every operation, in every manner
+//   npm run chaos -- outbox [--kills 500]                    relays and stagers of an outbox on Postgres
 //   npm run chaos -- --minutes N [--seed S] [--store …]     everything at once, on one store or on all in turn
 //   npm run chaos -- far|same-history …                      long runs of histories: see histories.ts
 // A clean run writes docs/internals/evidence/<storm>-<store>.md itself; one that found something, or in which too little
@@ -15,6 +16,8 @@ import { type Kind, kinds } from '../test/crash/storm/kinds.ts';
 import { isPlaceName, type PlaceName, placeNames, storeNames } from '../test/crash/storm/ledger.ts';
 import { type StormReport, storm } from '../test/crash/storm/storm.ts';
 import { markdownTable } from '../test/crash/table.ts';
+import { outboxEvidence, summary as outboxSummary } from '../test/outbox/storm/evidence.ts';
+import { outboxStorm } from '../test/outbox/storm/storm.ts';
 import { formatViolation, shortfalls } from '../test/support/checker/index.ts';
 import { hurtAll } from '../test/wire/hurt-all.ts';
 import { wireEvidence, wireTable } from '../test/wire/report.ts';
@@ -53,7 +56,7 @@ function numberOf(
 
 function refuse(what: string): never {
   console.error(
-    `${what}\nnpm run chaos -- ${[...Object.keys(kinds), 'wire'].join('|')} [--store ${placeNames.join('|')}]`,
+    `${what}\nnpm run chaos -- ${[...Object.keys(kinds), 'wire', 'outbox'].join('|')} [--store ${placeNames.join('|')}]`,
   );
   process.exit(2);
 }
@@ -64,6 +67,7 @@ const [asked, ...more] = positionals;
 if (more.length > 0) refuse('One storm at a time.');
 if (asked === undefined) await mix(values.store as PlaceName | undefined);
 else if (asked === 'wire') await wire(values.store ?? 'postgres');
+else if (asked === 'outbox') await outbox();
 else if (asked in kinds) await one(asked, kinds[asked as keyof typeof kinds]);
 else refuse(`There is no storm ${asked}.`);
 
@@ -93,6 +97,34 @@ async function wire(store: string): Promise<void> {
   } else if (!values['no-evidence']) {
     const path = `docs/internals/evidence/wire-${store}.md`;
     writeFileSync(path, wireEvidence(reports, place, `npm run chaos -- wire --store ${store}`));
+    console.log(`Written to ${path}.`);
+  }
+}
+
+async function outbox(): Promise<void> {
+  if (values.store !== undefined && values.store !== 'postgres')
+    refuse('The storm on the outbox is on Postgres.');
+  const kills = numberOf('kills', 500);
+  let saidAt = 0;
+  const options = { seed, kills, relays: 4, stagers: 3, faultEveryMs: 250, perSecond: 40 };
+  const report = await outboxStorm({
+    ...options,
+    onProgress({ seconds, faults, effects }) {
+      if (seconds - saidAt < 5) return;
+      saidAt = seconds;
+      console.error(`${Math.round(seconds)} s: ${JSON.stringify(faults)}, ${effects} effects`);
+    },
+  });
+  const missing = report.effects < 3 * kills ? [`Only ${report.effects} effects for ${kills} kills.`] : [];
+  const found = [...report.violations, ...missing];
+  console.log(outboxSummary(report));
+  if (found.length > 0) {
+    console.error(`\n${found.slice(0, 20).join('\n')}\n\n${found.length} found, with seed ${seed}.`);
+    process.exitCode = 1;
+  } else if (!values['no-evidence']) {
+    const path = 'docs/internals/evidence/outbox-postgres.md';
+    const command = `npm run chaos -- outbox --kills ${kills} --seed ${seed}`;
+    writeFileSync(path, outboxEvidence(report, command, options));
     console.log(`Written to ${path}.`);
   }
 }

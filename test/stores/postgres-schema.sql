@@ -52,13 +52,16 @@ CREATE VIEW semel.operations AS SELECT
   namespace,
   key,
   (ARRAY['running', 'succeeded', 'failed', 'released', 'unknown'])[pg_catalog.int4pl(status::integer, 1)] AS status,
-  coalesce(pg_catalog.json_extract_path_text(more::pg_catalog.json, 'attempts')::integer, 1) AS attempts,
+  coalesce(pg_catalog.json_extract_path_text(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(more, pg_catalog.repeat(pg_catalog.chr(92), 2), pg_catalog.chr(1)),
+    pg_catalog.concat(pg_catalog.chr(92), 'u'), pg_catalog.concat(pg_catalog.chr(1), 'u')), pg_catalog.chr(1), pg_catalog.repeat(pg_catalog.chr(92), 2))::pg_catalog.json, 'attempts')::integer, 1) AS attempts,
   CASE WHEN pg_catalog.int2eq(status, 0::smallint) THEN pg_catalog.to_timestamp(pg_catalog.float8div(
-    pg_catalog.json_extract_path_text(more::pg_catalog.json, 'lease', '1')::double precision, 1000)) END AS locked_until,
+    pg_catalog.json_extract_path_text(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(more, pg_catalog.repeat(pg_catalog.chr(92), 2), pg_catalog.chr(1)),
+    pg_catalog.concat(pg_catalog.chr(92), 'u'), pg_catalog.concat(pg_catalog.chr(1), 'u')), pg_catalog.chr(1), pg_catalog.repeat(pg_catalog.chr(92), 2))::pg_catalog.json, 'lease', '1')::double precision, 1000)) END AS locked_until,
   owner,
   args,
   result,
-  pg_catalog.json_extract_path_text(more::pg_catalog.json, 'error', 'message') AS error,
+  pg_catalog.json_extract_path_text(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(more, pg_catalog.repeat(pg_catalog.chr(92), 2), pg_catalog.chr(1)),
+    pg_catalog.concat(pg_catalog.chr(92), 'u'), pg_catalog.concat(pg_catalog.chr(1), 'u')), pg_catalog.chr(1), pg_catalog.repeat(pg_catalog.chr(92), 2))::pg_catalog.json, 'error', 'message') AS error,
   pg_catalog.to_timestamp(pg_catalog.float8div(created::double precision, 1000)) AS created_at,
   pg_catalog.to_timestamp(pg_catalog.float8div(pg_catalog.int8pl(created, settled)::double precision, 1000)) AS settled_at,
   pg_catalog.to_timestamp(pg_catalog.float8div(expires::double precision, 1000)) AS expires_at
@@ -67,7 +70,7 @@ FROM semel.records;
 CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000)::bigint $$;
 
-CREATE FUNCTION semel.write(claim_namespace text[] DEFAULT NULL, claim_key text[] DEFAULT NULL, claim_revision bigint[] DEFAULT NULL, claim_fence bigint[] DEFAULT NULL, claim_created bigint[] DEFAULT NULL, claim_sum integer[] DEFAULT NULL, claim_flags smallint[] DEFAULT NULL, claim_token bytea[] DEFAULT NULL, claim_version text[] DEFAULT NULL, claim_owner text[] DEFAULT NULL, claim_args text[] DEFAULT NULL, claim_content text[] DEFAULT NULL, claim_asker text[] DEFAULT NULL, claim_more text[] DEFAULT NULL, settle_namespace text[] DEFAULT NULL, settle_key text[] DEFAULT NULL, settle_old bigint[] DEFAULT NULL, settle_revision bigint[] DEFAULT NULL, settle_expires bigint[] DEFAULT NULL, settle_settled bigint[] DEFAULT NULL, settle_sum integer[] DEFAULT NULL, settle_status smallint[] DEFAULT NULL, settle_flags smallint[] DEFAULT NULL, settle_result text[] DEFAULT NULL, settle_more text[] DEFAULT NULL, at_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.write(claim_namespace text[] DEFAULT NULL, claim_key text[] DEFAULT NULL, claim_revision bigint[] DEFAULT NULL, claim_fence bigint[] DEFAULT NULL, claim_created bigint[] DEFAULT NULL, claim_sum integer[] DEFAULT NULL, claim_flags smallint[] DEFAULT NULL, claim_token bytea[] DEFAULT NULL, claim_version text[] DEFAULT NULL, claim_owner text[] DEFAULT NULL, claim_args text[] DEFAULT NULL, claim_content text[] DEFAULT NULL, claim_asker text[] DEFAULT NULL, claim_more text[] DEFAULT NULL, settle_namespace text[] DEFAULT NULL, settle_key text[] DEFAULT NULL, settle_old bigint[] DEFAULT NULL, settle_revision bigint[] DEFAULT NULL, settle_expires bigint[] DEFAULT NULL, settle_settled bigint[] DEFAULT NULL, settle_sum integer[] DEFAULT NULL, settle_status smallint[] DEFAULT NULL, settle_flags smallint[] DEFAULT NULL, settle_result text[] DEFAULT NULL, settle_more text[] DEFAULT NULL, at_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
   known_floor bigint;
@@ -81,12 +84,14 @@ DECLARE
   claimed integer;
   settled integer;
   done text;
+  
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
-  SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer
+    INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
   IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
     RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
   ELSIF moved IS NOT NULL THEN
@@ -133,7 +138,7 @@ BEGIN
   RETURN concat(now, ',', floor, ',' || done);
 END $$;
 
-CREATE FUNCTION semel.swap(rest json DEFAULT NULL, noted json DEFAULT NULL, beside json DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.swap(rest json DEFAULT NULL, noted json DEFAULT NULL, beside json DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
   known_floor bigint;
@@ -146,12 +151,14 @@ DECLARE
   was text;
   swapped bigint[];
   spoilt bigint[] := '{}';
+  
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
-  SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer
+    INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
   IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
     RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
   ELSIF moved IS NOT NULL THEN
@@ -204,7 +211,7 @@ BEGIN
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint) WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
   ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-
+  
   IF noted IS NOT NULL THEN
     INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
     SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail
@@ -216,7 +223,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION semel.look(namespaces text[] DEFAULT NULL, keys text[] DEFAULT NULL, writer integer DEFAULT NULL)
-RETURNS TABLE (head text, key text, namespace text, token text, version text, owner text, args text, content text, result text, asker text, more text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+RETURNS TABLE (head text, key text, namespace text, token text, version text, owner text, args text, content text, result text, asker text, more text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
   known_floor bigint;
@@ -225,7 +232,8 @@ DECLARE
   oldest integer;
   entered boolean;
 BEGIN
-  SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer
+    INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
   IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
     RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
   ELSIF moved IS NOT NULL THEN
@@ -262,7 +270,7 @@ BEGIN
   SELECT pg_catalog.json_agg(e)::text INTO answer FROM semel.look(namespaces, keys, writer) AS e;
 END $$;
 
-CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   known_floor bigint;
   moved text;
@@ -276,7 +284,8 @@ BEGIN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
-  SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer
+    INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
   IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
     RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
   ELSIF moved IS NOT NULL THEN
@@ -317,7 +326,7 @@ BEGIN
   RETURN taken;
 END $$;
 
-CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   known_floor bigint;
   moved text;
@@ -329,7 +338,8 @@ BEGIN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
-  SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer
+    INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
   IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
     RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
   ELSIF moved IS NOT NULL THEN
@@ -367,7 +377,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION semel.refill(came text, put json, gone json, noted json, lowest bigint)
-RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   known semel.meta;
   entered boolean;
@@ -399,4 +409,450 @@ BEGIN
   FROM json_to_recordset(noted) AS e (i integer, at bigint, generation bigint, fence bigint, namespace text, key text,
     type text, detail text) ORDER BY e.i;
   UPDATE semel.meta SET floor = lowest WHERE floor < lowest;
+END $$;
+
+CREATE TABLE semel.outbox (
+  n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  due bigint NOT NULL,
+  staged bigint NOT NULL,
+  generation bigint,
+  tries integer NOT NULL DEFAULT 0,
+  state smallint NOT NULL DEFAULT 0,
+  namespace text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  contract text COLLATE "C" NOT NULL,
+  version text NOT NULL,
+  group_name text COLLATE "C",
+  fingerprint text COLLATE "C",
+  caller text COLLATE "C",
+  call text NOT NULL,
+  reason text,
+  drift text,
+  UNIQUE (namespace, key)
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500);
+
+CREATE INDEX outbox_due ON semel.outbox (namespace, due, n) WHERE state < 2::smallint;
+
+CREATE INDEX outbox_groups ON semel.outbox (namespace, group_name, n) WHERE group_name IS NOT NULL;
+
+CREATE FUNCTION semel.stage(space text, key_list text, tool text, form text, in_group text, strict text, not_before text, print text, called_by text, encoded text, anyway boolean, writer integer) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
+  entered boolean;
+  keys text[] := key_list;
+  place text;
+  now bigint;
+  records json;
+  row_n bigint;
+  existing json;
+BEGIN
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer, pg_catalog.concat_ws(' ', m.incarnation, 'semel.meta'::regclass::oid,
+    extract(epoch FROM pg_catalog.pg_postmaster_start_time()), pg_catalog.current_database()), semel.now_ms()
+    INTO known_floor, moved, is_filling, oldest, place, now FROM semel.meta m;
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
+  END IF;
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  IF strict = 'true' THEN
+    PERFORM pg_advisory_xact_lock(hashtextextended(space || chr(1) || chr(2) || in_group, 0));
+    now := semel.now_ms();
+  END IF;
+  FOR tries IN 1..10 LOOP
+    INSERT INTO semel.outbox (due, staged, namespace, key, contract, version, group_name, fingerprint, caller, call)
+      SELECT coalesce(not_before::bigint, now), now, space, keys[1], tool, form, in_group, print, called_by, encoded
+      WHERE (anyway AND tries = 1) OR NOT EXISTS (SELECT FROM semel.records r WHERE r.namespace = space AND r.key = ANY (keys))
+      ON CONFLICT (namespace, key) DO NOTHING RETURNING n INTO row_n;
+    EXIT WHEN row_n IS NOT NULL;
+    -- It may have been delivered while the INSERT waited for a lock.
+    IF NOT anyway OR tries > 1 THEN
+      SELECT json_agg(json_build_array(pg_catalog.concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires, ',', r.sum), r.key, nullif(r.namespace, NULL), pg_catalog.encode(r.token, 'hex'), r.version, r.owner, r.args, r.content, r.result, r.asker, r.more)) INTO records FROM semel.records r WHERE r.namespace = space AND r.key = ANY (keys);
+      IF records IS NOT NULL THEN
+        RETURN json_build_object('place', place, 'now', now, 'records', records);
+      END IF;
+    END IF;
+    SELECT pg_catalog.json_build_object('n', o.n, 'state', o.state, 'stagedAt', o.staged, 'dueAt', o.due, 'tries', o.tries,
+    'generation', o.generation, 'namespace', o.namespace, 'key', o.key, 'contract', o.contract,
+    'version', o.version, 'group', o.group_name, 'fingerprint', o.fingerprint, 'caller', o.caller, 'call', o.call, 'reason', o.reason, 'drift', o.drift) INTO existing FROM semel.outbox o WHERE o.namespace = space AND o.key = keys[1];
+    EXIT WHEN existing IS NOT NULL;
+    -- It was removed in between.
+  END LOOP;
+  RETURN json_build_object('place', place, 'now', now, 'n', row_n, 'existing', existing);
+END $$;
+
+CREATE FUNCTION semel.note_drift(row_n bigint, fields text) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$ UPDATE semel.outbox o SET drift = fields WHERE o.n = row_n $$;
+
+CREATE FUNCTION semel.take(space text, contracts text, most integer, hold bigint, skip boolean, writer integer)
+RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+DECLARE
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
+  entered boolean;
+  now bigint;
+  taken json;
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
+  END IF;
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer
+    INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
+  END IF;
+  now := semel.now_ms();
+  WITH picked AS (
+    SELECT o.n FROM semel.outbox o
+    WHERE o.namespace = space AND o.due <= now AND o.state < 2::smallint
+      AND o.contract = ANY (ARRAY(SELECT json_array_elements_text(contracts::json)))
+      AND (o.group_name IS NULL OR NOT EXISTS (SELECT FROM semel.outbox e
+        WHERE e.namespace = space AND e.group_name = o.group_name AND e.n < o.n AND NOT (skip AND e.state > 0)))
+    ORDER BY o.due, o.n LIMIT most FOR UPDATE SKIP LOCKED
+  ), lent AS (
+    UPDATE semel.outbox o SET due = now + hold FROM picked p WHERE o.n = p.n RETURNING o.*
+  )
+  SELECT json_agg(pg_catalog.json_build_object('n', o.n, 'state', o.state, 'stagedAt', o.staged, 'dueAt', o.due, 'tries', o.tries,
+    'generation', o.generation, 'namespace', o.namespace, 'key', o.key, 'contract', o.contract,
+    'version', o.version, 'group', o.group_name, 'fingerprint', o.fingerprint, 'caller', o.caller, 'call', o.call, 'reason', o.reason, 'drift', o.drift) ORDER BY o.n) INTO taken FROM lent o;
+  RETURN taken;
+END $$;
+
+CREATE FUNCTION semel.mark(asked json, writer integer) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
+  entered boolean;
+  marked json;
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
+  END IF;
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer
+    INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
+  END IF;
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  WITH written AS (
+    UPDATE semel.outbox o SET generation = a.generation
+    FROM json_to_recordset(asked) AS a (n bigint, generation bigint)
+    WHERE o.n = a.n AND (o.generation IS NULL OR o.generation = a.generation) RETURNING o.n
+  )
+  SELECT json_agg(w.n) INTO marked FROM written w;
+  RETURN marked;
+END $$;
+
+CREATE FUNCTION semel.keep(asked json, hold bigint, writer integer) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
+  entered boolean;
+  until bigint;
+  kept json;
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
+  END IF;
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer
+    INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
+  END IF;
+  until := semel.now_ms() + hold;
+  WITH held AS (
+    SELECT o.n FROM json_to_recordset(asked) AS a (n bigint, due bigint) JOIN semel.outbox o ON o.n = a.n AND o.due = a.due
+    FOR UPDATE OF o SKIP LOCKED
+  ), written AS (
+    UPDATE semel.outbox o SET due = until FROM held h WHERE o.n = h.n RETURNING o.n
+  )
+  SELECT json_agg(w.n) INTO kept FROM written w;
+  RETURN json_build_object('due', until, 'kept', kept);
+END $$;
+
+CREATE FUNCTION semel.finish(delivered json, others json, writer integer) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
+  entered boolean;
+  now bigint;
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
+  END IF;
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer
+    INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
+  END IF;
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  now := semel.now_ms();
+  DELETE FROM semel.outbox o WHERE o.n IN (SELECT d.n FROM semel.outbox d
+    WHERE d.n = ANY (ARRAY(SELECT json_array_elements_text(delivered)::bigint)) FOR UPDATE SKIP LOCKED);
+  WITH ended AS (
+    SELECT a.* FROM json_to_recordset(others) AS a (n bigint, due bigint, state smallint, wait bigint, reason text, spent integer)
+    JOIN semel.outbox o ON o.n = a.n AND o.due = a.due FOR UPDATE OF o SKIP LOCKED
+  )
+  UPDATE semel.outbox o SET state = e.state, due = now + e.wait, reason = e.reason,
+    tries = o.tries + e.spent, generation = CASE WHEN e.spent > 0 THEN NULL ELSE o.generation END
+  FROM ended e WHERE o.n = e.n;
+END $$;
+
+CREATE OR REPLACE FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  known semel.meta;
+BEGIN
+  PERFORM set_config('lock_timeout', '1s', true);
+  PERFORM pg_advisory_xact_lock(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
+  PERFORM set_config('synchronous_commit', 'on', true);
+  SELECT * INTO known FROM semel.meta FOR UPDATE;
+  IF known.moved_to IS DISTINCT FROM was ->> 'movedTo' OR known.came_from IS DISTINCT FROM was ->> 'cameFrom'
+    OR known.filling IS DISTINCT FROM (was ->> 'filling')::boolean THEN
+    RETURN false;
+  END IF;
+  IF must_be_empty AND EXISTS (SELECT FROM semel.records) THEN
+    RETURN false;
+  END IF;
+  IF becomes ->> 'movedTo' IS NOT NULL AND EXISTS (SELECT FROM semel.outbox) THEN
+    RAISE EXCEPTION 'outbox' USING ERRCODE = 'SM010';
+  END IF;
+  UPDATE semel.meta SET moved_to = becomes ->> 'movedTo', came_from = becomes ->> 'cameFrom',
+    filling = (becomes ->> 'filling')::boolean;
+  RETURN true;
+END $$;
+
+CREATE OR REPLACE FUNCTION semel.write(claim_namespace text[] DEFAULT NULL, claim_key text[] DEFAULT NULL, claim_revision bigint[] DEFAULT NULL, claim_fence bigint[] DEFAULT NULL, claim_created bigint[] DEFAULT NULL, claim_sum integer[] DEFAULT NULL, claim_flags smallint[] DEFAULT NULL, claim_token bytea[] DEFAULT NULL, claim_version text[] DEFAULT NULL, claim_owner text[] DEFAULT NULL, claim_args text[] DEFAULT NULL, claim_content text[] DEFAULT NULL, claim_asker text[] DEFAULT NULL, claim_more text[] DEFAULT NULL, settle_namespace text[] DEFAULT NULL, settle_key text[] DEFAULT NULL, settle_old bigint[] DEFAULT NULL, settle_revision bigint[] DEFAULT NULL, settle_expires bigint[] DEFAULT NULL, settle_settled bigint[] DEFAULT NULL, settle_sum integer[] DEFAULT NULL, settle_status smallint[] DEFAULT NULL, settle_flags smallint[] DEFAULT NULL, settle_result text[] DEFAULT NULL, settle_more text[] DEFAULT NULL, at_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+DECLARE
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
+  entered boolean;
+  now bigint;
+  floor bigint;
+  was text;
+  claimed integer;
+  settled integer;
+  done text;
+  landed bigint[];
+  given_up bigint[];
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
+  END IF;
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer
+    INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
+  END IF;
+  now := semel.now_ms();
+  floor := known_floor;
+  -- A pooler may have given us a session of somebody who does not care.
+  IF current_setting('synchronous_commit') = 'off' THEN
+    was := set_config('synchronous_commit', 'on', true);
+  END IF;
+  was := set_config('lock_timeout', patience, true);
+  IF NOT (at_ms <= now AND now < until_ms) THEN
+    RETURN concat(now, ',', floor, ',[]');
+  END IF;
+
+  IF claim_key IS NOT NULL THEN
+    INSERT INTO semel.records (namespace, key, revision, fence, created, sum, flags, token, version, owner, args, content, asker, more, status)
+      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.sum, a.flags, a.token, a.version, a.owner, a.args, a.content, a.asker, a.more, 0 FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_sum) AS sum, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a
+      WHERE a.fence > known_floor ON CONFLICT (namespace, key) DO NOTHING;
+    GET DIAGNOSTICS claimed = ROW_COUNT;
+    -- This starts only when the INSERT has ended, and so sees what it waited for.
+    SELECT m.floor INTO floor FROM semel.meta m;
+    IF floor > known_floor THEN
+      RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
+    END IF;
+  END IF;
+
+  IF settle_key IS NOT NULL THEN
+    WITH written AS (
+      UPDATE semel.records t SET revision = a.revision, expires = a.expires, settled = a.settled, sum = a.sum, status = a.status, flags = a.flags, result = a.result, more = a.more
+    FROM (SELECT unnest(settle_namespace) AS namespace, unnest(settle_key) AS key, unnest(settle_old) AS old, unnest(settle_revision) AS revision, unnest(settle_expires) AS expires, unnest(settle_settled) AS settled, unnest(settle_sum) AS sum, unnest(settle_status) AS status, unnest(settle_flags) AS flags, unnest(settle_result) AS result, unnest(settle_more) AS more) AS a WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old RETURNING t.namespace, t.key, t.status, t.flags, t.asker, t.more
+    )
+    SELECT count(*), array_agg(o.n) FILTER (WHERE o.n IS NOT NULL) INTO settled, landed
+    FROM written w LEFT JOIN semel.outbox o ON w.status = 1 AND w.flags & 3::smallint > 1
+      AND o.namespace = w.namespace AND o.key = w.key AND (o.fingerprint IS NULL OR strpos(w.more, concat('"fingerprint":"', o.fingerprint, '"')) > 0)
+      AND (o.caller IS NULL) = (coalesce(json_array_length(w.asker::json), 0) < 6)
+      AND (o.caller IS NULL OR right(w.asker, length(o.caller) + 3) = concat('"', o.caller, '"]'));
+    IF landed IS NOT NULL OR given_up IS NOT NULL THEN
+    BEGIN
+      DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
+      UPDATE semel.outbox o SET state = 2, reason = 'its record is failed: semel show says why' WHERE o.n = ANY (given_up);
+    EXCEPTION WHEN lock_not_available THEN
+      DELETE FROM semel.outbox o WHERE o.n IN (SELECT l.n FROM semel.outbox l WHERE l.n = ANY (landed) FOR UPDATE SKIP LOCKED);
+    END;
+  END IF;
+  END IF;
+
+  IF claimed < cardinality(claim_key) OR settled < cardinality(settle_key) THEN
+    SELECT coalesce(json_agg(r.revision)::text, '[]') INTO done FROM semel.records r
+    WHERE r.namespace = ANY (claim_namespace || settle_namespace) AND r.key = ANY (claim_key || settle_key)
+      AND r.revision = ANY (claim_revision || settle_revision);
+  END IF;
+  RETURN concat(now, ',', floor, ',' || done);
+END $$;
+
+CREATE OR REPLACE FUNCTION semel.swap(rest json DEFAULT NULL, noted json DEFAULT NULL, beside json DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+DECLARE
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
+  entered boolean;
+  now bigint;
+  floor bigint;
+  was text;
+  swapped bigint[];
+  spoilt bigint[] := '{}';
+  landed bigint[];
+  given_up bigint[];
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
+  END IF;
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer
+    INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
+  END IF;
+  now := semel.now_ms();
+  floor := known_floor;
+  -- A pooler may have given us a session of somebody who does not care.
+  IF current_setting('synchronous_commit') = 'off' THEN
+    was := set_config('synchronous_commit', 'on', true);
+  END IF;
+
+  IF beside IS NOT NULL THEN
+    -- Two claims of one intent under several forms of its key come one after the other. A transaction that never ends
+    -- fails the one that waits for it, and is not waited for by everybody in this batch.
+    PERFORM set_config('lock_timeout', '250ms', true);
+    BEGIN
+      PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
+        FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
+              ORDER BY 1, 2) AS b;
+    EXCEPTION WHEN lock_not_available THEN
+      RAISE EXCEPTION 'another form of its key is locked' USING ERRCODE = 'SM008';
+    END;
+    SELECT coalesce(array_agg(a.revision), '{}') INTO spoilt
+      FROM json_to_recordset(beside) AS a (revision bigint, namespace text, key text, was bigint)
+      LEFT JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
+      WHERE r.revision IS DISTINCT FROM a.was;
+  END IF;
+  was := set_config('lock_timeout', patience, true);
+
+  WITH written AS (
+    INSERT INTO semel.records (namespace, key, revision, fence, created, expires, settled, sum, status, flags, token, version, owner, args,
+      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.sum, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint)
+    WHERE a.old IS NULL AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > known_floor ON CONFLICT (namespace, key) DO NOTHING RETURNING revision
+  ) SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  IF cardinality(swapped) > 0 THEN
+    SELECT m.floor INTO floor FROM semel.meta m;
+    IF floor > known_floor THEN
+      RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
+    END IF;
+  END IF;
+  WITH written AS (
+    UPDATE semel.records t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, sum = a.sum, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint) WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
+  ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  SELECT array_agg(o.n) FILTER (WHERE r.status = 1), array_agg(o.n) FILTER (WHERE r.status = 2) INTO landed, given_up
+    FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint) JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.revision
+    JOIN semel.outbox o ON o.namespace = r.namespace AND o.key = r.key
+    WHERE r.status IN (1, 2) AND r.flags & 3::smallint > 1 AND (r.expires IS NULL OR r.expires > now OR r.flags & 64::smallint > 0) AND (o.fingerprint IS NULL OR strpos(r.more, concat('"fingerprint":"', o.fingerprint, '"')) > 0)
+      AND (o.caller IS NULL) = (coalesce(json_array_length(r.asker::json), 0) < 6)
+      AND (o.caller IS NULL OR right(r.asker, length(o.caller) + 3) = concat('"', o.caller, '"]'));
+  IF landed IS NOT NULL OR given_up IS NOT NULL THEN
+    BEGIN
+      DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
+      UPDATE semel.outbox o SET state = 2, reason = 'its record is failed: semel show says why' WHERE o.n = ANY (given_up);
+    EXCEPTION WHEN lock_not_available THEN
+      DELETE FROM semel.outbox o WHERE o.n IN (SELECT l.n FROM semel.outbox l WHERE l.n = ANY (landed) FOR UPDATE SKIP LOCKED);
+    END;
+  END IF;
+
+  IF noted IS NOT NULL THEN
+    INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
+    SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail
+    FROM json_to_recordset(noted) AS e (i integer, revision bigint, at bigint, generation bigint,
+      fence bigint, namespace text, key text, type text, detail text)
+    WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
+  END IF;
+  RETURN concat(now, ',', floor, ',', array_to_json(swapped));
 END $$;

@@ -1,4 +1,4 @@
--- What migrations 1 to 1 make of an empty file. Written by UPDATE=1 npx vitest run sqlite-schema.
+-- What migrations 1 to 2 make of an empty file. Written by UPDATE=1 npx vitest run sqlite-schema.
 
 CREATE VIEW operations AS SELECT
   namespace,
@@ -51,6 +51,26 @@ CREATE TABLE meta (
   backup_at INTEGER
 ) STRICT;
 
+CREATE TABLE outbox (
+  n INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace TEXT NOT NULL,
+  key TEXT NOT NULL,
+  contract TEXT NOT NULL,
+  version TEXT NOT NULL,
+  group_name TEXT,
+  fingerprint TEXT,
+  caller TEXT,
+  call TEXT NOT NULL,
+  staged INTEGER NOT NULL,
+  due INTEGER NOT NULL,
+  state INTEGER NOT NULL DEFAULT 0,
+  tries INTEGER NOT NULL DEFAULT 0,
+  generation INTEGER,
+  reason TEXT,
+  drift TEXT,
+  UNIQUE (namespace, key)
+) STRICT;
+
 CREATE TABLE records (
   id INTEGER PRIMARY KEY,
   scope INTEGER NOT NULL,
@@ -82,6 +102,10 @@ CREATE TABLE scopes (
 ) STRICT;
 
 CREATE INDEX open_records ON records (status) WHERE status IN (0, 4);
+
+CREATE INDEX outbox_due ON outbox (namespace, due, n) WHERE state < 2;
+
+CREATE INDEX outbox_groups ON outbox (namespace, group_name, n) WHERE group_name IS NOT NULL;
 
 CREATE INDEX record_expiry ON records ((created + expires) / 1000) WHERE expires IS NOT NULL;
 

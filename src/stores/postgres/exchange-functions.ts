@@ -1,5 +1,6 @@
 // The SQL functions that run a batch. They compare and write, and never decide. `semel` stands for the schema.
 
+import { keptFlag, statusCode } from '../../store/columns.ts';
 import { admission, byKey, declarations, names, settings, standing, values, written } from './functions.ts';
 import { packed, packedColumns } from './rows.ts';
 
@@ -91,6 +92,37 @@ const begin = `${admission}
     was := set_config('synchronous_commit', 'on', true);
   END IF;`;
 
+/**
+ * Another intent under the same key, or of another caller, is left to a relay, which says what became of it. Never reads JSON
+ * as text: Postgres refuses some escapes. Within a JSON text, no value looks like a field. `asker`: see packAsker.
+ */
+const isIntentOf = (record: string) =>
+  `(o.fingerprint IS NULL OR strpos(${record}.more, concat('"fingerprint":"', o.fingerprint, '"')) > 0)
+      AND (o.caller IS NULL) = (coalesce(json_array_length(${record}.asker::json), 0) < 6)
+      AND (o.caller IS NULL OR right(${record}.asker, length(o.caller) + 3) = concat('"', o.caller, '"]'))`;
+
+/** A repeatable write (by the two lowest flags) is a write of its own each time, and leaves the outbox alone. */
+const isOnce = (record: string) => `${record}.flags & 3::smallint > 1`;
+
+/** What a record says that is over, or that a person has just forgotten, is not about what was staged since. */
+const isLive = (record: string) =>
+  `(${record}.expires IS NULL OR ${record}.expires > now OR ${record}.flags & ${keptFlag}::smallint > 0)`;
+
+/**
+ * `landed` are rows of the outbox that go, `given_up` those that are dead. Relays lock rows for an instant; nobody waits longer
+ * for a caller's transaction, and what it has locked a relay finds later, with its record.
+ */
+const followInOutbox = `IF landed IS NOT NULL OR given_up IS NOT NULL THEN
+    BEGIN
+      DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
+      UPDATE semel.outbox o SET state = 2, reason = 'its record is failed: semel show says why' WHERE o.n = ANY (given_up);
+    EXCEPTION WHEN lock_not_available THEN
+      DELETE FROM semel.outbox o WHERE o.n IN (SELECT l.n FROM semel.outbox l WHERE l.n = ANY (landed) FOR UPDATE SKIP LOCKED);
+    END;
+  END IF;`;
+const followed = `landed bigint[];
+  given_up bigint[];`;
+
 /** A claim that waited while a record was removed finds the floor raised, and must not reuse a fence below it. */
 const sameFloor = `IF floor > known_floor THEN
       RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
@@ -102,9 +134,41 @@ const sameFloor = `IF floor > known_floor THEN
  * deadlock. If another transaction holds a row, the batch fails after a moment and the caller bisects it.
  */
 export function writeFunction(): string {
+  return defineWrite('CREATE', {
+    declared: '',
+    settle: (update) => `${update};
+    GET DIAGNOSTICS settled = ROW_COUNT;`,
+  });
+}
+
+/** The same, and a staged intent that has landed leaves the outbox in the same commit. */
+export function writeWithOutboxFunction(): string {
+  return defineWrite('CREATE OR REPLACE', {
+    declared: followed,
+    settle: (update) => `WITH written AS (
+      ${update} RETURNING t.namespace, t.key, t.status, t.flags, t.asker, t.more
+    )
+    SELECT count(*), array_agg(o.n) FILTER (WHERE o.n IS NOT NULL) INTO settled, landed
+    FROM written w LEFT JOIN semel.outbox o ON w.status = ${statusCode('succeeded')} AND ${isOnce('w')}
+      AND o.namespace = w.namespace AND o.key = w.key AND ${isIntentOf('w')};
+    ${followInOutbox}`,
+  });
+}
+
+interface WriteParts {
+  readonly declared: string;
+  settle(update: string): string;
+}
+
+function defineWrite(create: string, { declared, settle }: WriteParts): string {
   const claimed = claimLists.map(([name]) => name);
   const settled = settleLists.map(([name]) => name);
-  return `CREATE FUNCTION semel.write(${declareParameters(writeParameters)}) RETURNS text LANGUAGE plpgsql ${byKey} AS $$
+  const update = `UPDATE semel.records t SET ${settled
+    .slice(3)
+    .map((name) => `${name} = a.${name}`)
+    .join(', ')}
+    FROM ${unnestLists('settle', settled)} WHERE ${still}`;
+  return `${create} FUNCTION semel.write(${declareParameters(writeParameters)}) RETURNS text LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
 DECLARE
   ${declarations}
@@ -114,6 +178,7 @@ DECLARE
   claimed integer;
   settled integer;
   done text;
+  ${declared}
 BEGIN
   ${begin}
   was := set_config('lock_timeout', patience, true);
@@ -132,12 +197,7 @@ BEGIN
   END IF;
 
   IF settle_key IS NOT NULL THEN
-    UPDATE semel.records t SET ${settled
-      .slice(3)
-      .map((name) => `${name} = a.${name}`)
-      .join(', ')}
-    FROM ${unnestLists('settle', settled)} WHERE ${still};
-    GET DIAGNOSTICS settled = ROW_COUNT;
+    ${settle(update)}
   END IF;
 
   IF claimed < cardinality(claim_key) OR settled < cardinality(settle_key) THEN
@@ -151,7 +211,26 @@ END $$`;
 
 /** All other writes, in the same order: writes each record that is unchanged since it was read, and returns which. */
 export function swapFunction(): string {
-  return `CREATE FUNCTION semel.swap(${declareParameters(swapParameters)}) RETURNS text LANGUAGE plpgsql ${byKey} AS $$
+  return defineSwap('CREATE', '', '');
+}
+
+/** The same, and the outbox follows in the same commit: what landed leaves it, and what was given up is dead. */
+export function swapWithOutboxFunction(): string {
+  const ended = [statusCode('succeeded'), statusCode('failed')];
+  return defineSwap(
+    'CREATE OR REPLACE',
+    followed,
+    `SELECT ${ended.map((status) => `array_agg(o.n) FILTER (WHERE r.status = ${status})`).join(', ')} INTO landed, given_up
+    FROM ${rest} JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.revision
+    JOIN semel.outbox o ON o.namespace = r.namespace AND o.key = r.key
+    WHERE r.status IN (${ended.join(', ')}) AND ${isOnce('r')} AND ${isLive('r')} AND ${isIntentOf('r')};
+  ${followInOutbox}
+`,
+  );
+}
+
+function defineSwap(create: string, declared: string, follow: string): string {
+  return `${create} FUNCTION semel.swap(${declareParameters(swapParameters)}) RETURNS text LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
 DECLARE
   ${declarations}
@@ -160,6 +239,7 @@ DECLARE
   was text;
   swapped bigint[];
   spoilt bigint[] := '{}';
+  ${declared}
 BEGIN
   ${begin}
 
@@ -192,7 +272,7 @@ BEGIN
   WITH written AS (
     UPDATE semel.records t SET ${settings('a')} FROM ${rest} WHERE ${still} AND ${inTime} RETURNING t.revision
   ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-
+  ${follow}
   IF noted IS NOT NULL THEN
     INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
     SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail

@@ -2,7 +2,7 @@
 
 import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
 import { isRecordDamage } from '../../store/damage.ts';
-import { fillingError, movedError, notFillingError } from '../../store/move/ledger-state.ts';
+import { fillingError, movedError, notFillingError, stagedError } from '../../store/move/ledger-state.ts';
 import type { RemoteBackend } from '../../store/remote/backend.ts';
 
 type Judgement = ReturnType<RemoteBackend['judge']>;
@@ -59,6 +59,7 @@ export function judge(error: unknown, where: string): Judgement {
     };
   if (state === 'SM006') return { error: fillingError(where), concernsAll: true };
   if (state === 'SM005') return { error: notFillingError(where), concernsAll: true };
+  if (state === 'SM010') return { error: stagedError(where), concernsAll: true };
   if (state === 'SM009')
     return storeFailure('STORE_UNSAFE', `The description of the ledger at ${where} is damaged.`, {
       next: 'Nothing was run. Restore its table `meta` from a backup.',
@@ -145,7 +146,7 @@ export function insideTransactionError(where: string, cause?: unknown): SemelErr
     'STORE_UNSAFE',
     `The client for ${where} is inside a transaction: a rollback would erase the record of an effect that has happened, and the effect would be repeated.`,
     {
-      next: 'Nothing was run. Pass a pool, or a client that only semel uses, as the store.',
+      next: 'Nothing was run. Pass a pool, or a client that only semel uses, as the store; to let an effect commit with your transaction, `tool.inTransaction(tx, args)`.',
       ...(cause === undefined ? {} : { cause }),
     },
   );

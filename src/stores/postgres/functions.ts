@@ -35,10 +35,13 @@ export const settings = (from: string): string =>
 const ownNames = 'SET search_path = pg_catalog, pg_temp';
 
 /** Plans are cached while the table is small and kept when it is large, so force lookups by key. */
-export const byKey: string = `${ownNames} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan`;
+const scansByKey = 'SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan';
+export const byKey: string = `${ownNames} ${scansByKey} SET enable_hashjoin = off SET enable_mergejoin = off`;
+/** The same for a function without joins: every setting costs each call a little. */
+export const byKeyAlone: string = `${ownNames} ${scansByKey}`;
 
 /** Writers share this lock; changing the ledger's state takes it exclusively. */
-const gate = `(hashtext('semel'), 'semel.meta'::regclass::oid::integer)`;
+export const gate: string = `(hashtext('semel'), 'semel.meta'::regclass::oid::integer)`;
 
 /** Variables of every function that checks the ledger's state. */
 export const declarations: string = `known_floor bigint;
@@ -46,9 +49,6 @@ export const declarations: string = `known_floor bigint;
   is_filling boolean;
   oldest integer;
   entered boolean;`;
-
-const meta =
-  'SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;';
 
 /** With one snapshot per transaction, a statement would miss what it waited for: a key could be claimed twice. */
 const entry = `IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -59,8 +59,12 @@ const entry = `IF current_setting('transaction_isolation') <> 'read committed' T
 /** Above it JavaScript cannot tell two fences apart: somebody has changed the lowest one. */
 const mostFence = 9_000_000_000_000_000;
 
-/** Fails if the ledger is damaged, or closed to users or to this version. */
-export const standing: string = `${meta}
+/** Fails if the ledger is damaged, or closed to users or to this version. May read more, in the same statement. */
+export const readStanding = (
+  columns = '',
+  variables = '',
+): string => `SELECT m.floor, m.moved_to, m.filling, m.min_writer${columns}
+    INTO known_floor, moved, is_filling, oldest${variables} FROM semel.meta m;
   IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND ${mostFence} THEN
     RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
   ELSIF moved IS NOT NULL THEN
@@ -70,6 +74,8 @@ export const standing: string = `${meta}
   ELSIF writer < oldest THEN
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
   END IF;`;
+
+export const standing: string = readStanding();
 
 /** How every write by a user begins. */
 export const admission: string = `${entry}
@@ -129,7 +135,22 @@ END $$`;
 
 /** Changes the ledger's state if it is unchanged since it was read, while nobody writes. */
 export function standFunction(): string {
-  return `CREATE FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql ${ownNames} AS $$
+  return defineStand('CREATE', '');
+}
+
+/** The same, but never seals a ledger with staged intents: they would not move with it, and nobody would deliver them. */
+export function standWithOutboxFunction(): string {
+  return defineStand(
+    'CREATE OR REPLACE',
+    `IF becomes ->> 'movedTo' IS NOT NULL AND EXISTS (SELECT FROM semel.outbox) THEN
+    RAISE EXCEPTION 'outbox' USING ERRCODE = 'SM010';
+  END IF;
+  `,
+  );
+}
+
+function defineStand(create: string, check: string): string {
+  return `${create} FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql ${ownNames} AS $$
 DECLARE
   known semel.meta;
 BEGIN
@@ -144,7 +165,7 @@ BEGIN
   IF must_be_empty AND EXISTS (SELECT FROM semel.records) THEN
     RETURN false;
   END IF;
-  UPDATE semel.meta SET moved_to = becomes ->> 'movedTo', came_from = becomes ->> 'cameFrom',
+  ${check}UPDATE semel.meta SET moved_to = becomes ->> 'movedTo', came_from = becomes ->> 'cameFrom',
     filling = (becomes ->> 'filling')::boolean;
   RETURN true;
 END $$`;

@@ -41,13 +41,13 @@ export function checkSchemaName(schema: string): string {
 const outsideTransaction = 'DO $$ BEGIN COMMIT; END $$';
 
 /** Row security can hide rows from this user: an existing record would seem absent. */
-const hides = ['records', 'events']
+export const hides: string = ['records', 'events', 'outbox']
   .map((table) => `pg_catalog.row_security_active('semel.${table}'::regclass)`)
   .join(' OR ');
 
 /** A server crash empties unlogged tables: every effect would be repeated. */
 const isUnlogged = `EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relpersistence OPERATOR(pg_catalog.<>) 'p'
-    AND c.oid OPERATOR(pg_catalog.=) ANY (ARRAY['semel.records'::regclass::oid, 'semel.meta'::regclass::oid]))`;
+    AND c.oid OPERATOR(pg_catalog.=) ANY (ARRAY['semel.records'::regclass::oid, 'semel.meta'::regclass::oid, 'semel.outbox'::regclass::oid]))`;
 
 /** A restore creates the primary key last; until then, every claim of a key wins. */
 const isWithoutKey = `NOT EXISTS (SELECT FROM pg_catalog.pg_index i
@@ -56,7 +56,7 @@ const isWithoutKey = `NOT EXISTS (SELECT FROM pg_catalog.pg_index i
 /** A trigger can drop or change what semel writes, after the database has confirmed it. Constraints have internal ones. */
 const triggerName = `(SELECT pg_catalog.min(t.tgname) FROM pg_catalog.pg_trigger t WHERE NOT t.tgisinternal
     AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
-    AND t.tgrelid OPERATOR(pg_catalog.=) ANY (ARRAY['semel.records'::regclass::oid, 'semel.meta'::regclass::oid]))`;
+    AND t.tgrelid OPERATOR(pg_catalog.=) ANY (ARRAY['semel.records'::regclass::oid, 'semel.meta'::regclass::oid, 'semel.outbox'::regclass::oid]))`;
 
 /** A second function of the same name, for other parameters, makes our calls ambiguous: some claim, and none can settle. */
 const secondFunction = `(SELECT pg_catalog.min(p.proname) FROM pg_catalog.pg_proc p

@@ -4,9 +4,43 @@
 import { SemelError } from '../../core/errors.ts';
 import type { Migration } from '../../store/store.ts';
 import { type Connection, isTrue } from './client.ts';
-import { lookFunction, ownProcedure, swapFunction, writeFunction } from './exchange-functions.ts';
+import {
+  lookFunction,
+  ownProcedure,
+  swapFunction,
+  swapWithOutboxFunction,
+  writeFunction,
+  writeWithOutboxFunction,
+} from './exchange-functions.ts';
 import { judge } from './failure.ts';
-import { appendFunction, openRows, refillFunction, removeFunction, standFunction } from './functions.ts';
+import {
+  appendFunction,
+  openRows,
+  refillFunction,
+  removeFunction,
+  standFunction,
+  standWithOutboxFunction,
+} from './functions.ts';
+import {
+  finishFunction,
+  keepFunction,
+  markFunction,
+  noteDriftFunction,
+  outboxTables,
+  stageFunction,
+  takeFunction,
+} from './outbox-functions.ts';
+
+/**
+ * `more` with each escape such as \u0000 or half of a pair as its own text: Postgres cannot read those, and one record would
+ * hide all. JSON has no raw chr(1), so it can stand for an escaped backslash meanwhile. No backslash is written here,
+ * because a session may give it another meaning.
+ */
+const backslash = 'pg_catalog.chr(92)';
+const escaped = `pg_catalog.repeat(${backslash}, 2)`;
+const mark = 'pg_catalog.chr(1)';
+const readableMore = `pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(more, ${escaped}, ${mark}),
+    pg_catalog.concat(${backslash}, 'u'), pg_catalog.concat(${mark}, 'u')), ${mark}, ${escaped})::pg_catalog.json`;
 
 /** One list of statements per version. A released list never changes. `semel` stands for the schema. */
 export const migrations: readonly (readonly string[])[] = [
@@ -67,13 +101,13 @@ export const migrations: readonly (readonly string[])[] = [
   namespace,
   key,
   (ARRAY['running', 'succeeded', 'failed', 'released', 'unknown'])[pg_catalog.int4pl(status::integer, 1)] AS status,
-  coalesce(pg_catalog.json_extract_path_text(more::pg_catalog.json, 'attempts')::integer, 1) AS attempts,
+  coalesce(pg_catalog.json_extract_path_text(${readableMore}, 'attempts')::integer, 1) AS attempts,
   CASE WHEN pg_catalog.int2eq(status, 0::smallint) THEN pg_catalog.to_timestamp(pg_catalog.float8div(
-    pg_catalog.json_extract_path_text(more::pg_catalog.json, 'lease', '1')::double precision, 1000)) END AS locked_until,
+    pg_catalog.json_extract_path_text(${readableMore}, 'lease', '1')::double precision, 1000)) END AS locked_until,
   owner,
   args,
   result,
-  pg_catalog.json_extract_path_text(more::pg_catalog.json, 'error', 'message') AS error,
+  pg_catalog.json_extract_path_text(${readableMore}, 'error', 'message') AS error,
   pg_catalog.to_timestamp(pg_catalog.float8div(created::double precision, 1000)) AS created_at,
   pg_catalog.to_timestamp(pg_catalog.float8div(pg_catalog.int8pl(created, settled)::double precision, 1000)) AS settled_at,
   pg_catalog.to_timestamp(pg_catalog.float8div(expires::double precision, 1000)) AS expires_at
@@ -91,6 +125,18 @@ AS $$ SELECT pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) O
     appendFunction(),
     standFunction(),
     refillFunction(),
+  ],
+  [
+    ...outboxTables(),
+    stageFunction(),
+    noteDriftFunction(),
+    takeFunction(),
+    markFunction(),
+    keepFunction(),
+    finishFunction(),
+    standWithOutboxFunction(),
+    writeWithOutboxFunction(),
+    swapWithOutboxFunction(),
   ],
 ];
 

@@ -8,18 +8,20 @@ import { isDamaged, parseDetail, readOrDamage } from '../../store/damage.ts';
 import type { Found, RemoteBackend, Removal } from '../../store/remote/backend.ts';
 import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
-import { encodeArray, encodeBinaryArray, isListType, type ListType, type Value } from './array.ts';
+import { encodeArray, encodeBinaryArray } from './array.ts';
 import { adaptClient, type Connection, isInTransaction, type PostgresClient } from './client.ts';
 import { connect, defaultSchema, describePlace } from './connection.ts';
 import { type Call, encodeEvent, exchange } from './exchange.ts';
-import { type QuestionName, questions } from './exchange-functions.ts';
 import { insideTransactionError, isConflict, isDataError, judge, readSqlState } from './failure.ts';
 import { openRows } from './functions.ts';
 import { listRows } from './list.ts';
 import { checkSchemaName, openLedger } from './open.ts';
+import { postgresOutbox } from './outbox.ts';
 import { postgresRaw } from './raw.ts';
 import { decodeFound, encode, type Packed, packed } from './rows.ts';
 import { planMigration, qualify, schemaVersion } from './schema.ts';
+import { buildStatements, encodeValues, parseAnswer } from './statements.ts';
+import { postgresTransactions } from './transactions.ts';
 
 export interface PostgresStoreOptions {
   /** `postgres://user@host/database`; needs the package `pg`. */
@@ -43,12 +45,18 @@ const mostTries = 5;
 
 export function postgresStore(options: PostgresStoreOptions): Store {
   const { clock = systemClock, random = systemRandom } = options;
-  const { backend, raw, migration } = postgresBackend(options, clock, random);
-  return { ...remoteStore(backend, { clock, random }), raw, migration };
+  const { backend, raw, migration, query, schema, where } = postgresBackend(options, clock, random);
+  const store = remoteStore(backend, { clock, random });
+  const transactions = postgresTransactions({ open: store.open, query, schema, where, clock, random });
+  const outbox = postgresOutbox({ open: store.open, query, schema, where });
+  return { ...store, raw, migration, transactions, outbox };
 }
 
 interface PostgresBackend extends Pick<Required<Store>, 'raw' | 'migration'> {
   readonly backend: RemoteBackend;
+  readonly query: Connection['query'];
+  readonly schema: string;
+  readonly where: string;
 }
 
 function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Random): PostgresBackend {
@@ -86,7 +94,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       SELECT namespace FROM names WHERE namespace IS NOT NULL`),
   };
   // The user's client may have a transaction open; our own connections never do.
-  const statements = buildStatements(schema, options.client === undefined);
+  const statements = buildStatements(schema, options.client === undefined ? 'own' : 'client');
   let connecting: Promise<Connection> | undefined;
 
   const address = fullAddress(options.url, {
@@ -152,6 +160,9 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   return {
     backend,
     raw,
+    query,
+    schema,
+    where,
     migration: () => planMigration({ query, schema, where, open: () => open('mover', true) }),
   };
 
@@ -193,46 +204,8 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       encodeValues(question, values, (_, list) => encodeArray(list)),
       name,
     );
-    return (JSON.parse(row?.answer as string) as (string | object)[]).map((one) =>
-      typeof one === 'string' ? [one] : Object.values(one),
-    );
+    return parseAnswer(row);
   }
-}
-
-interface Statement {
-  readonly text: string;
-  readonly name: string | undefined;
-}
-
-/** Sends lists to the user's client as text, because drivers differ in how they encode arrays. */
-function buildStatements(schema: string, isOwn: boolean): Record<QuestionName, Statement> {
-  const entries = Object.entries(questions).map(([question, { of, parameters }]) => {
-    const bindings = parameters.map(([parameter, type], index) => {
-      const isText = type === 'json' || (!isOwn && isListType(type));
-      return `${parameter} => $${index + 1}::${isText ? 'text::' : ''}${type}`;
-    });
-    const list = bindings.join(', ');
-    const isRows = of === 'look';
-    const ask = isOwn
-      ? `SELECT ${isRows ? '* FROM ' : ''}semel.${of}(${list})`
-      : `CALL semel.own_${of}(${list})`;
-    return [
-      question,
-      { text: qualify(schema, ask), name: nameStatement(`semel ${schemaVersion} ${question} ${schema}`) },
-    ];
-  });
-  return Object.fromEntries(entries);
-}
-
-function encodeValues(
-  question: QuestionName,
-  values: Parameters<Call>[1],
-  encode: (type: ListType, list: readonly Value[]) => unknown,
-): readonly unknown[] {
-  const { parameters } = questions[question];
-  return values.map((value, index) =>
-    Array.isArray(value) ? encode(parameters[index]?.[1] as ListType, value) : value,
-  );
 }
 
 async function retryConflicts<T>(ask: () => Promise<T>): Promise<T> {
@@ -245,11 +218,6 @@ async function retryConflicts<T>(ask: () => Promise<T>): Promise<T> {
       if (!isPassing || tries >= mostTries) throw error;
     }
   }
-}
-
-/** Postgres truncates longer names, and two of them could collide. */
-function nameStatement(name: string): string | undefined {
-  return name.length > 63 ? undefined : name;
 }
 
 function encodeRemoval({ before, row, revision, events }: Removal): object {

@@ -14,6 +14,10 @@ export interface SqliteStatement {
   setReturnArrays?(enabled: boolean): void;
   /** better-sqlite3: rows as arrays. */
   raw?(enabled: boolean): unknown;
+  /** node:sqlite: integers as BigInt, which a handle may have as its default. */
+  setReadBigInts?(enabled: boolean): void;
+  /** better-sqlite3: the same. */
+  safeIntegers?(enabled: boolean): unknown;
 }
 
 /** An open SQLite database, as `node:sqlite` and `better-sqlite3` provide it. */
@@ -42,6 +46,8 @@ export function query(database: SqliteLike, sql: string): Query {
       next: 'Pass a handle of node:sqlite or better-sqlite3.',
     });
   }
+  statement.setReadBigInts?.(false);
+  statement.safeIntegers?.(false);
   return statement as unknown as Query;
 }
 

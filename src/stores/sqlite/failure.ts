@@ -86,12 +86,12 @@ export function explain(error: unknown, path: string): unknown {
     case 'in transaction':
       return unsafe(
         `The handle for the ledger ${path} is inside a transaction: a rollback would erase the record of an effect that has happened, and the effect would be repeated.`,
-        'Nothing was run. End the transaction before the call, or pass a handle that only semel uses.',
+        'Nothing was run. End the transaction before the call, or pass a handle that only semel uses. To commit an effect with your transaction, use `tool.inTransaction(tx, args)` or `tool.stage(tx, args)`.',
       );
     case 'busy':
       return unavailable(
-        `The ledger ${path} is locked by another process (${cause}).`,
-        'Nothing was run. Call again; if it keeps failing, look for a program that keeps a transaction open on the file.',
+        `The ledger ${path} is locked by another process, or by a transaction of this one (${cause}).`,
+        'Nothing was run. Call again; if it keeps failing, look for a transaction that stays open on the file. Inside a transaction of your own, use `tool.inTransaction` or `tool.stage`.',
       );
     case 'full':
       return unavailable(

@@ -2,6 +2,7 @@
 
 import type { RawBackend } from '../../store/local/local-raw.ts';
 import type { Backend } from '../../store/local/local-store.ts';
+import { stagedError } from '../../store/move/ledger-state.ts';
 import { single } from './client.ts';
 import { explain } from './failure.ts';
 import { measureLedger } from './list.ts';
@@ -44,7 +45,10 @@ export function createRaw(ledger: Ledger, backend: Backend): RawBackend {
       session.forget();
       const done = work(transaction, {
         read: () => ledger.description(session),
-        set: session.meta.setStanding,
+        set(standing) {
+          if (standing.movedTo !== null && !session.outbox.isEmpty()) throw stagedError(ledger.where());
+          session.meta.setStanding(standing);
+        },
       });
       ledger.commit();
       return done;

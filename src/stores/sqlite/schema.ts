@@ -109,6 +109,31 @@ FROM (SELECT *, CASE WHEN json_valid(more) THEN more END AS rare FROM records)
   PRIMARY KEY (scope, key, n)
 ) STRICT, WITHOUT ROWID`,
   ],
+  [
+    // n is never reused: a relay may still hold the number of a row that is gone. state: see src/store/outbox.ts. due: not
+    // taken before. call: with a checksum over what was staged.
+    `CREATE TABLE outbox (
+  n INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace TEXT NOT NULL,
+  key TEXT NOT NULL,
+  contract TEXT NOT NULL,
+  version TEXT NOT NULL,
+  group_name TEXT,
+  fingerprint TEXT,
+  caller TEXT,
+  call TEXT NOT NULL,
+  staged INTEGER NOT NULL,
+  due INTEGER NOT NULL,
+  state INTEGER NOT NULL DEFAULT 0,
+  tries INTEGER NOT NULL DEFAULT 0,
+  generation INTEGER,
+  reason TEXT,
+  drift TEXT,
+  UNIQUE (namespace, key)
+) STRICT`,
+    'CREATE INDEX outbox_due ON outbox (namespace, due, n) WHERE state < 2',
+    'CREATE INDEX outbox_groups ON outbox (namespace, group_name, n) WHERE group_name IS NOT NULL',
+  ],
 ];
 
 export const schemaVersion: number = migrations.length;
@@ -173,7 +198,7 @@ export function readVersion(database: SqliteLike, path: string, known: number): 
     if (id === 0 && version === 0 && found.length === 0) return 0;
     const signs = found.length === 0 ? `application id ${id}` : `it holds ${found.slice(0, 3).join(', ')}`;
     throw storeError('STORE_UNSAFE', `${path} is another program's database (${signs}).`, {
-      next: "Nothing was changed. Give the ledger its own file with `store: 'sqlite:…'` or SEMEL_STORE.",
+      next: "Nothing was changed. Give the ledger its own file with `store: 'sqlite:…'` or SEMEL_STORE. For tables and ledger in one file, let semel create the file first: docs/guides/outbox.md.",
       evidence: { path, applicationId: id, tables: found.slice(0, 10) },
     });
   }
@@ -181,16 +206,31 @@ export function readVersion(database: SqliteLike, path: string, known: number): 
   return version;
 }
 
+export const tables = ['meta', 'scopes', 'records', 'events', 'outbox'] as const;
+
+/** What a claim and a staging depend on. */
+export const guarded: string = `(${[...tables, 'record_keys'].map((name) => `'${name}'`).join(', ')})`;
+
+/** The file is also the user's own database. */
+export function hasForeignTables(database: SqliteLike): boolean {
+  const found = single(
+    database,
+    `SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+     AND name COLLATE NOCASE NOT IN ${guarded}`,
+  );
+  return found !== undefined;
+}
+
 /**
- * A trigger would run with every claim; a view in place of a table can return anything, even endless rows. With another
- * index of the keys, or another column in a table, two claims of one key could both win.
+ * A trigger on our tables would run with every claim; a view in place of a table can return anything, even endless rows. With
+ * another index of the keys, or another column in a table, two claims of one key could both win.
  */
 export function refuseForeignParts(database: SqliteLike, path: string): void {
   const ours = new Set(migrations.flat());
   const foreign = query(
     database,
     `SELECT type, name, sql FROM sqlite_schema
-     WHERE type = 'trigger' OR name COLLATE NOCASE IN ('meta', 'scopes', 'records', 'events', 'record_keys')`,
+     WHERE (type = 'trigger' AND tbl_name COLLATE NOCASE IN ${guarded}) OR name COLLATE NOCASE IN ${guarded}`,
   )
     .all()
     .find(([, , sql]) => !ours.has(String(sql)));

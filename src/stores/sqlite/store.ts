@@ -12,10 +12,12 @@ import { type Backup, backupLedger } from './backup.ts';
 import type { SqliteLike } from './client.ts';
 import { classifyFailure, explain } from './failure.ts';
 import type { Machine } from './machine.ts';
+import { sqliteOutbox } from './outbox.ts';
 import { createRaw } from './raw.ts';
 import { planMigration } from './schema.ts';
 import { createGroupCommit } from './transaction/group-commit.ts';
 import { closedError, createLedger, type Ledger } from './transaction/ledger.ts';
+import { sqliteTransactions } from './transaction/transactions.ts';
 import { findDamage } from './verify.ts';
 
 export interface SqliteStoreOptions {
@@ -49,6 +51,8 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
   return {
     ...localStore(backend),
     raw: localRaw(createRaw(ledger, backend)),
+    transactions: sqliteTransactions(ledger),
+    outbox: sqliteOutbox(ledger, backend),
     migration: () =>
       planMigration({
         path,

@@ -3,7 +3,7 @@
 import { inSnapshot, query, type SqliteLike, single } from './client.ts';
 import { damagedLedger } from './failure.ts';
 import { checksumKey } from './rows.ts';
-import { openRows } from './schema.ts';
+import { hasForeignTables, openRows, tables } from './schema.ts';
 import type { Session } from './transaction/session.ts';
 
 /** Maximum number of damaged records to list one by one. */
@@ -19,10 +19,7 @@ export function findDamage(content: Content): readonly string[] {
 }
 
 function findDamageInSnapshot({ database, lists, scopes }: Content): readonly string[] {
-  const problems = query(database, `PRAGMA integrity_check(${maxListed})`)
-    .all()
-    .map(([line]) => String(line))
-    .filter((line) => line !== 'ok');
+  const problems = findBrokenTrees(database, maxListed);
   problems.push(...findWrongSum(database, 'all'), ...findWrongSum(database, 'open'));
   const wrong: string[] = [];
   try {
@@ -61,9 +58,20 @@ function refuseDamagedSnapshot(database: SqliteLike): void {
   if (wrong !== undefined) throw damagedLedger(wrong);
   const pages = single(database, 'PRAGMA page_count') as number;
   if (pages * (single(database, 'PRAGMA page_size') as number) > smallBytes) return;
-  const found = single(database, 'PRAGMA integrity_check(1)');
-  const [problem] = found === 'ok' ? findWrongSum(database, 'all') : [String(found)];
+  const [problem] = [...findBrokenTrees(database, 1), ...findWrongSum(database, 'all')];
   if (problem !== undefined) throw damagedLedger(problem);
+}
+
+/** A row of the user's own tables that breaks one of their constraints is not damage of the ledger. */
+function findBrokenTrees(database: SqliteLike, limit: number): string[] {
+  const check = (what: string | number) =>
+    query(database, `PRAGMA integrity_check(${what})`)
+      .all()
+      .map(([line]) => String(line))
+      .filter((line) => line !== 'ok');
+  const found = check(limit);
+  if (found.length === 0 || !hasForeignTables(database)) return found;
+  return tables.flatMap(check).slice(0, limit);
 }
 
 /** Open records are few, so they are checked at every opening, whatever the ledger's size. */

@@ -2,7 +2,7 @@
 // time. Once the file turns out to be damaged or replaced, every later call is refused.
 
 import { resolve } from 'node:path';
-import { type Clock, systemClock, systemRandom } from '../../../core/clock.ts';
+import { systemClock, systemRandom } from '../../../core/clock.ts';
 import type { Transaction } from '../../../store/local/local-store.ts';
 import { refusalOf } from '../../../store/move/ledger-state.ts';
 import type { StoreFacts } from '../../../store/store.ts';
@@ -17,7 +17,7 @@ import {
 } from '../failure.ts';
 import { type Connection, lostMetaError, openLedger, replacedError } from '../file/open.ts';
 import { defaultPath } from '../file/place.ts';
-import { type Machine, thisMachine } from '../machine.ts';
+import { type Machine, resolveMachine } from '../machine.ts';
 import type { Meta } from '../meta.ts';
 import { refuseNewer, schemaVersion } from '../schema.ts';
 import type { SqliteStoreOptions } from '../store.ts';
@@ -49,6 +49,10 @@ export interface Ledger {
   lock(): void;
   /** Call right after `lock`. Throws if the ledger must not be written. */
   begin(writer?: Writer): Transaction;
+  /** The same in a caller's transaction, through a session on its connection, which holds the write lock. */
+  beginWithin(session: Session): Transaction;
+  /** True if another connection has the write lock of this very file. */
+  isLockedByAnother(): boolean;
   /** Returns once the transaction is durable. */
   commit(): void;
   /** Call if a rule, `begin` or `commit` threw. */
@@ -105,6 +109,25 @@ export function createLedger(options: SqliteStoreOptions): Ledger {
       begin.run();
     },
     begin,
+    beginWithin(within) {
+      refuseReplaced(current());
+      // The caller may have rolled back what it had written.
+      within.afterRollback();
+      const facts = within.description();
+      if (facts === undefined) throw lostMetaError(path);
+      return admitWriter(within, facts, 'users');
+    },
+    isLockedByAnother() {
+      const own = current();
+      try {
+        own.begin.run();
+      } catch (error) {
+        if (classifyFailure(error) === 'busy') return true;
+        throw error;
+      }
+      own.rollback.run();
+      return false;
+    },
     commit,
     undo,
     shouldYield: () => session?.hasOtherWriters() === true && clock.mono() - committedAt < yieldAfterMs,
@@ -150,6 +173,7 @@ export function createLedger(options: SqliteStoreOptions): Ledger {
         schema: schemaVersion,
         location: connection.path,
         address: connection.path === resolve(defaultPath()) ? '' : `sqlite:${connection.path}`,
+        isLocal: connection.isLocal,
         forgets: connection.forgets,
         clockProblem: time.problem(),
         warning: connection.warning,
@@ -180,7 +204,10 @@ export function createLedger(options: SqliteStoreOptions): Ledger {
     const opened = current();
     // Shortly after a commit, the check that followed it is enough.
     if (clock.mono() - committedAt >= yieldAfterMs) refuseReplaced(opened);
-    const facts = description(opened);
+    return admitWriter(opened, description(opened), writer);
+  }
+
+  function admitWriter(opened: Session, facts: Meta, writer: Writer): Transaction {
     const refused = writer === 'users' ? refusalOf(facts, path) : undefined;
     if (writer === 'users') isAdmitted = refused === undefined;
     // Clearing `isAdmitted` above also stops peeks: the ledger is used elsewhere now.
@@ -245,12 +272,6 @@ export function createLedger(options: SqliteStoreOptions): Ledger {
     opening = undefined;
     if (broken !== undefined) disconnect(broken.connection);
   }
-}
-
-function resolveMachine(clock: Clock, given: Partial<Machine> | undefined): Machine {
-  // An injected clock provides its own uptime.
-  const own = clock === systemClock ? {} : { uptimeMs: () => clock.mono() };
-  return { ...thisMachine, ...own, ...given };
 }
 
 /**

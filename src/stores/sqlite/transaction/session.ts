@@ -1,13 +1,16 @@
 // One open connection: its prepared statements, its cached rows, and the transaction that the rules work on.
 
-import type { Time } from '../../../rules/state.ts';
+import { isRepeatable } from '../../../core/contract/words.ts';
+import { isExpired, type Time } from '../../../rules/state.ts';
 import type { Transaction } from '../../../store/local/local-store.ts';
+import type { Row } from '../../../store/store.ts';
 import { query, type SqliteLike, type SqliteStatement } from '../client.ts';
 import { createEvents, type Events } from '../events.ts';
 import type { Connection } from '../file/open.ts';
 import { createLists, type Lists } from '../list.ts';
 import type { Machine } from '../machine.ts';
 import { createMetaTable, type Meta, type MetaTable } from '../meta.ts';
+import { createOutboxRows, type OutboxRows } from '../outbox-rows.ts';
 import { createRecords, type Records } from '../rows.ts';
 import { createScopes, type Scopes } from '../scopes.ts';
 
@@ -22,17 +25,21 @@ export interface Session {
   readonly records: Records;
   readonly lists: Lists;
   readonly events: Events;
+  readonly outbox: OutboxRows;
   /** The row of `meta`. Call first in each transaction, under the lock. Undefined if the row is missing. */
   description(): Meta | undefined;
   /** For the transaction just begun. Only one is open at a time, so all share one object. */
   transaction(time: Time, floor: number): Transaction;
-  /** Call before the commit: counts the transaction if it wrote anything. */
-  countWrite(): void;
+  /**
+   * Call before the commit: counts the transaction if it wrote anything. In the caller's transaction, pass the count that is
+   * committed: several steps of one transaction count as one write.
+   */
+  countWrite(committed?: number): void;
   /** How many transactions have written. */
   writes(): number;
   /** True if another connection wrote between the last two transactions. */
   hasOtherWriters(): boolean;
-  /** Drops the cached rows. */
+  /** Drops what is cached of the tables. */
   forget(): void;
   /** Drops what the rolled-back transaction cached or counted. */
   afterRollback(): void;
@@ -45,6 +52,9 @@ export function createSession(connection: Connection, machine: Machine): Session
   const records = createRecords(database, scopes, machine);
   const lists = createLists(database, scopes);
   const events = createEvents(database, scopes);
+  const outbox = createOutboxRows(database, () => {
+    hasWritten = true;
+  });
   // data_version changes when another connection writes, total_changes when this one does. Only the user's own handle can
   // be used by others between our transactions.
   const dataVersion = query(database, 'PRAGMA data_version');
@@ -67,8 +77,9 @@ export function createSession(connection: Connection, machine: Machine): Session
       return floor;
     },
     get: (namespace, key) => records.find(namespace, key)?.row,
+    // A new record is running: it ends nothing that was staged.
     insert: records.insert,
-    put: records.put,
+    put: (row) => records.put(row) && follow(row),
     remove: records.remove,
     raiseFloor(fence) {
       if (fence <= floor) return;
@@ -112,6 +123,7 @@ export function createSession(connection: Connection, machine: Machine): Session
     records,
     lists,
     events,
+    outbox,
     description() {
       const current = dataVersion.get()?.[0] as number;
       hasOtherWriters = version !== undefined && current !== version;
@@ -129,11 +141,11 @@ export function createSession(connection: Connection, machine: Machine): Session
       floor = storedFloor;
       return transaction;
     },
-    countWrite() {
+    countWrite(committed = writes) {
       const sums = records.takeSumChanges();
       if (sums === undefined && !hasWritten) return;
       hasWritten = false;
-      writes += 1;
+      writes = committed + 1;
       meta.setWrites(writes, sums?.all ?? 0, sums?.open ?? 0);
       changes = changesSoFar();
     },
@@ -153,6 +165,13 @@ export function createSession(connection: Connection, machine: Machine): Session
     return isOurs ? 0 : (totalChanges.get()?.[0] as number);
   }
 
+  /** A repeatable write is one of its own each time, and an expired record says nothing about what was staged since. */
+  function follow(row: Row): true {
+    if (row.status !== 'succeeded' && row.status !== 'failed') return true;
+    if (!isRepeatable(row.effect) && !isExpired(row, time)) outbox.follow(row);
+    return true;
+  }
+
   function markMetaChanged(): void {
     hasWritten = true;
     description = undefined;
@@ -160,6 +179,7 @@ export function createSession(connection: Connection, machine: Machine): Session
 
   function forgetRows(): void {
     records.forget();
+    outbox.forget();
     description = undefined;
   }
 }

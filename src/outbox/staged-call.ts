@@ -1,0 +1,66 @@
+// A call as a row of the outbox keeps it, and the call that a relay makes of it: with the row's key, never a derived one. Refuses
+// a row that was changed since it was staged.
+
+import { Call, type Identity, type Tool, unstoredMaker } from '../call/index.ts';
+import { decodeResult } from '../core/codec/codec.ts';
+import { damagedRecord } from '../store/damage.ts';
+import type { Intent, OutboxRow } from '../store/outbox.ts';
+import { encodeSummed, isIntact } from '../store/summed.ts';
+
+export interface StagedCall {
+  /** Encoded. */
+  readonly args: string;
+  readonly content: string | null;
+  readonly olderKeys: readonly string[];
+  readonly periodEndsAt: number | null;
+  readonly identity: Identity;
+  readonly again: string | null;
+  readonly notAfter: number | null;
+}
+
+/** Larger args are not stored in a record either. */
+const maxStoredLength = 65_536;
+
+/** What a row says beside the call. The text of the call has a checksum over both. */
+type About = Pick<Intent, 'namespace' | 'key' | 'contract' | 'version' | 'group' | 'fingerprint' | 'caller'>;
+
+export function encodeCall(about: About, call: Call, args: string): string {
+  const { olderKeys, periodEndsAt, identity, again, notAfter } = call;
+  const content = call.content();
+  const staged: StagedCall = {
+    args,
+    content,
+    olderKeys,
+    periodEndsAt,
+    identity,
+    again,
+    notAfter,
+  };
+  return encodeSummed(nameOf(about), staged);
+}
+
+/** Throws if the row is not what was staged. */
+export function readCall(row: OutboxRow): StagedCall {
+  if (isIntact(nameOf(row), row.call)) return JSON.parse(row.call) as StagedCall;
+  throw damagedRecord(row.namespace, row.key, 'what is staged in the outbox was changed since');
+}
+
+function nameOf({ namespace, key, contract, version, group, fingerprint, caller }: About): string {
+  return JSON.stringify([namespace, key, contract, version, group, fingerprint, caller]);
+}
+
+export function toCall(tool: Tool, { namespace, key, fingerprint }: OutboxRow, staged: StagedCall): Call {
+  const { args, content, ...rest } = staged;
+  const parts = {
+    ...rest,
+    tool,
+    namespace,
+    key,
+    fingerprint,
+    args: decodeResult(args),
+    intent: '',
+    signal: undefined,
+  };
+  const storedArgs = () => (args.length > maxStoredLength ? null : args);
+  return new Call(parts, { ...unstoredMaker, content: () => content, storedArgs });
+}

@@ -1,0 +1,148 @@
+// The outbox of a Postgres ledger: rows in its own schema, written by the functions in outbox-functions.ts.
+
+import { batcher } from '../../store/batcher.ts';
+import {
+  type Intent,
+  type Outbox,
+  type OutboxRow,
+  outboxStates,
+  type PutBack,
+  parseDrift,
+} from '../../store/outbox.ts';
+import { encodeArray } from './array.ts';
+import type { Connection } from './client.ts';
+import { judge } from './failure.ts';
+import { outboxJson } from './outbox-functions.ts';
+import { qualify, schemaVersion } from './schema.ts';
+
+interface OutboxOptions {
+  open(): Promise<unknown>;
+  readonly query: Connection['query'];
+  readonly schema: string;
+  readonly where: string;
+}
+
+type Mark = Parameters<Outbox['mark']>[0];
+
+export function postgresOutbox({ open, query, schema, where }: OutboxOptions): Outbox {
+  const sql = (text: string) => qualify(schema, text);
+  const texts = {
+    take: sql(
+      'SELECT semel.take($1::text, $2::text, $3::integer, $4::bigint, $5::boolean, $6::integer) AS answer',
+    ),
+    mark: sql('SELECT semel.mark($1::text::json, $2::integer) AS answer'),
+    keep: sql('SELECT semel.keep($1::text::json, $2::bigint, $3::integer) AS answer'),
+    finish: sql('SELECT semel.finish($1::text::json, $2::text::json, $3::integer)::text AS answer'),
+    list: sql(`SELECT ${outboxJson}::text AS answer FROM semel.outbox o WHERE ($1::text IS NULL OR o.namespace = $1::text)
+      AND o.n > $2::bigint AND ($3::smallint IS NULL OR o.state = $3::smallint) ORDER BY o.n LIMIT $4::integer`),
+    find: sql(
+      `SELECT ${outboxJson}::text AS answer FROM semel.outbox o WHERE o.namespace = $1 AND o.key = $2`,
+    ),
+    retry: sql(`UPDATE semel.outbox SET state = 0, due = 0, tries = 0, generation = NULL,
+      reason = 'a person said to deliver it again' WHERE n = $1::bigint RETURNING n::text AS answer`),
+    drop: sql('DELETE FROM semel.outbox WHERE n = $1::bigint RETURNING n::text AS answer'),
+  };
+  const marks = batcher<Mark, boolean>({ flush: flushMarks, judge: judgeHere });
+  const ends = batcher<number | PutBack, undefined>({ flush: flushEnds, judge: judgeHere });
+
+  return {
+    removesLanded: true,
+    async take({ namespace, contracts, limit, holdMs, skipBlocked }) {
+      const names = JSON.stringify(contracts);
+      const [row] = await ask(texts.take, [namespace, names, limit, holdMs, skipBlocked, schemaVersion]);
+      return (JSON.parse((row?.answer as string | null) ?? '[]') as PackedRow[]).map(toRow);
+    },
+    mark: (row) => marks.add('settling', row),
+    async keep(rows, holdMs) {
+      const asked = rows.map(({ n, dueAt }) => ({ n, due: dueAt }));
+      const [row] = await ask(texts.keep, [JSON.stringify(asked), holdMs, schemaVersion]);
+      const { due, kept } = JSON.parse(row?.answer as string) as { due: number; kept: number[] | null };
+      return { dueAt: due, kept: kept ?? [] };
+    },
+    remove: (n) => ends.add('settling', n),
+    putBack: (row) => ends.add('settling', row),
+    async list({ namespace, state, after = 0, limit }) {
+      const number = state === undefined ? null : outboxStates.indexOf(state);
+      const rows = await ask(texts.list, [namespace ?? null, after, number, limit]);
+      return rows.map(({ answer }) => toRow(JSON.parse(answer as string) as PackedRow));
+    },
+    async find(namespace, key) {
+      const [row] = await ask(texts.find, [namespace, key]);
+      return row && toRow(JSON.parse(row.answer as string) as PackedRow);
+    },
+    retry: async (n) => (await ask(texts.retry, [n])).length > 0,
+    drop: async (n) => (await ask(texts.drop, [n])).length > 0,
+  };
+
+  async function flushMarks(take: () => readonly Mark[]): Promise<readonly boolean[]> {
+    const asked = take();
+    const [row] = await ask(texts.mark, [JSON.stringify(asked), schemaVersion]);
+    const marked = new Set(JSON.parse((row?.answer as string | null) ?? '[]') as number[]);
+    return asked.map(({ n }) => marked.has(n));
+  }
+
+  async function flushEnds(take: () => readonly (number | PutBack)[]): Promise<readonly undefined[]> {
+    const asked = take();
+    const delivered = asked.filter((one) => typeof one === 'number');
+    const others = asked.flatMap((one) =>
+      typeof one === 'number'
+        ? []
+        : [
+            {
+              n: one.n,
+              due: one.dueAt,
+              state: outboxStates.indexOf(one.state),
+              wait: Math.ceil(one.waitMs),
+              reason: one.reason,
+              spent: one.isSpent ? 1 : 0,
+            },
+          ],
+    );
+    await ask(texts.finish, [JSON.stringify(delivered), JSON.stringify(others), schemaVersion]);
+    return asked.map(() => undefined);
+  }
+
+  function judgeHere(error: unknown) {
+    return judge(error, where);
+  }
+
+  async function ask(text: string, values: readonly unknown[]) {
+    await open();
+    try {
+      return await query(text, values);
+    } catch (error) {
+      throw judge(error, where).error;
+    }
+  }
+}
+
+type PackedRow = Omit<OutboxRow, 'state' | 'drift'> & {
+  readonly state: number;
+  readonly drift: string | null;
+};
+
+export function toRow({ state, drift, ...row }: PackedRow): OutboxRow {
+  return {
+    ...row,
+    state: outboxStates[state] ?? 'dead',
+    drift: drift === null ? [] : parseDrift(drift),
+  };
+}
+
+/** What `semel.stage` gets, in the order of `stageParameters`. */
+export function encodeIntent(intent: Intent): readonly (string | null)[] {
+  const { namespace, key, olderKeys, contract, version, group, strict, notBefore } = intent;
+  const keys = encodeArray([key, ...olderKeys]);
+  const due = notBefore === null ? null : String(notBefore);
+  const { fingerprint, caller, call } = intent;
+  return [namespace, keys, contract, version, group, String(strict), due, fingerprint, caller, call];
+}
+
+/** What `semel.stage` answers. */
+export interface StageAnswer {
+  readonly place: string;
+  readonly now: number;
+  readonly records?: readonly unknown[];
+  readonly n?: number | null;
+  readonly existing?: PackedRow | null;
+}

@@ -1,0 +1,338 @@
+// The ledger inside its caller's transaction: the rules decide as for the store itself, and every statement goes through the
+// caller's client. Refuses a transaction on another database, or one in which a key could be claimed twice.
+
+import type { Clock, Random } from '../../core/clock.ts';
+import { listCauses } from '../../core/contract/classify.ts';
+import { isSemelError, SemelError } from '../../core/errors.ts';
+import { view } from '../../rules/state.ts';
+import type { Intent } from '../../store/outbox.ts';
+import type { RemoteBackend } from '../../store/remote/backend.ts';
+import { remoteStore } from '../../store/remote/remote-store.ts';
+import type { InTransaction, Transactions } from '../../store/transaction.ts';
+import { encodeArray } from './array.ts';
+import { type Connection, isTrue } from './client.ts';
+import { type Call, encodeEvent, exchange } from './exchange.ts';
+import { isConflict, isLockTimeout, judge, readSqlState } from './failure.ts';
+import { hides } from './open.ts';
+import { encodeIntent, type StageAnswer, toRow } from './outbox.ts';
+import { place, stageParameters } from './outbox-functions.ts';
+import { decodeFound, type Packed } from './rows.ts';
+import { qualify, schemaVersion } from './schema.ts';
+import { buildStatements, encodeValues, parseAnswer } from './statements.ts';
+import { adaptTransaction, type CallerTransaction, notOpenError } from './transaction-client.ts';
+
+interface TransactionsOptions {
+  /** Opens the store itself. */
+  open(): Promise<unknown>;
+  /** Through the store's own connection. */
+  readonly query: Connection['query'];
+  readonly schema: string;
+  readonly where: string;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** How long to wait for another transaction with the same key, unless the caller's `lock_timeout` says. */
+const patience = '10s';
+
+/** Pruning raised the floor while the claim waited: the next attempt sees it. */
+const floorRaised = 'SM001';
+const mostTries = 5;
+
+interface Probe {
+  readonly place: string;
+  readonly isolation: string;
+  readonly readOnly: string;
+  readonly encoding: string;
+  readonly nulls: string;
+  readonly lockTimeout: string;
+  readonly hides: boolean | string;
+  readonly now: number;
+  /** The transaction's id, as a text. */
+  readonly id: string;
+}
+
+const idText = 'SELECT pg_catalog.txid_current_if_assigned()::text AS answer';
+
+export function postgresTransactions(options: TransactionsOptions): Transactions {
+  const { schema, where } = options;
+  const statements = buildStatements(schema, 'transaction');
+  const placeText = qualify(schema, `SELECT ${place} AS answer FROM semel.meta m`);
+  const appendText = qualify(
+    schema,
+    'SELECT semel.append($1::text::json, $2::text::integer)::text AS answer',
+  );
+  const probeText = qualify(
+    schema,
+    `SELECT pg_catalog.json_build_object('place', ${place},
+    'isolation', pg_catalog.current_setting('transaction_isolation'),
+    'readOnly', pg_catalog.current_setting('transaction_read_only'),
+    'encoding', pg_catalog.current_setting('client_encoding'),
+    'nulls', pg_catalog.current_setting('array_nulls'),
+    'lockTimeout', pg_catalog.current_setting('lock_timeout'),
+    'hides', ${hides}, 'now', semel.now_ms(), 'id', pg_catalog.txid_current()::text)::text AS answer FROM semel.meta m`,
+  );
+  const stageList = stageParameters.map((_, index) => `$${index + 1}`).join(', ');
+  const stageText = (anyway: boolean) =>
+    qualify(schema, `SELECT semel.stage(${stageList}, ${anyway}, ${schemaVersion}) AS answer`);
+  const stageTexts = { first: stageText(false), anyway: stageText(true) };
+  const driftText = qualify(schema, 'SELECT semel.note_drift($1::text::bigint, $2::text)::text AS answer');
+  let knownPlace: string | undefined;
+
+  return {
+    async within(tx, work) {
+      const transaction = adaptTransaction(tx);
+      await options.open();
+      for (let tries = 1; ; tries += 1) {
+        let failure: unknown;
+        try {
+          return await transaction.savepoint(async (inner) => {
+            const bound = await bind(inner);
+            try {
+              const result = await work({ ...bound, tx: inner.tx });
+              if (bound.failure() === undefined) return result;
+              throw bound.failure();
+            } finally {
+              failure = bound.failure();
+              bound.end();
+            }
+          });
+        } catch (error) {
+          if (readSqlState(failure) === floorRaised && tries < mostTries) continue;
+          // The statement that failed says more than what the call made of it.
+          throw explain(failure ?? error);
+        }
+      }
+    },
+    async stage(tx, intent, mayStage) {
+      let answer = await stage(tx, intent, false);
+      while (answer.records !== undefined) {
+        const time = { wall: answer.now, mono: answer.now, boot: 'store', steady: true };
+        const found = answer.records.map((values) => view(decodeFound(values as Packed).row, time));
+        if (!mayStage(found)) return undefined;
+        answer = await stage(tx, intent, true);
+      }
+      if (answer.existing != null) return { existing: toRow(answer.existing) };
+      if (answer.n != null) return { n: Number(answer.n) };
+      throw new SemelError(
+        'STORE_UNSAFE',
+        `The outbox at ${where} did not take the intent: a trigger or row security keeps it out.`,
+        { next: 'Nothing was staged. Roll the transaction back, and remove that from the table.' },
+      );
+    },
+    async noteDrift(tx, n, fields) {
+      await send(tx, driftText, [String(n), JSON.stringify(fields)]);
+    },
+  };
+
+  /** `place` in the caller's transaction, or why it cannot be used. */
+  async function checkPlace(found: string): Promise<void> {
+    if (found !== knownPlace) await learnPlace();
+    if (found !== knownPlace) throw otherPlaceError();
+  }
+
+  /** Proves that a transaction is open, if the driver does not show it; undoes nothing. */
+  async function send(
+    tx: unknown,
+    text: string,
+    values: readonly (string | null)[],
+  ): Promise<Row | undefined> {
+    const transaction = adaptTransaction(tx);
+    await options.open();
+    try {
+      return await (transaction.isKnownOpen
+        ? ask(transaction, text, values)
+        : transaction.savepoint((inner) => ask(inner, text, values)));
+    } catch (error) {
+      throw isElsewhere(error) ? otherPlaceError(error) : explain(error);
+    }
+  }
+
+  async function stage(tx: unknown, intent: Intent, isAnyway: boolean): Promise<StageAnswer> {
+    const row = await send(tx, isAnyway ? stageTexts.anyway : stageTexts.first, encodeIntent(intent));
+    const answer = JSON.parse(row?.answer as string) as StageAnswer;
+    // If it was another ledger, the caller's transaction is to be rolled back.
+    await checkPlace(answer.place);
+    return answer;
+  }
+
+  /** Errors of the effect, and of the transaction as a whole, stay what they are: a caller's retries know them. */
+  function explain(error: unknown): unknown {
+    if (isSemelError(error) || readSqlState(error) === undefined || isConflict(error)) return error;
+    const state = readSqlState(error);
+    if (state === '25P01') return notOpenError(error);
+    if (state === '25P02')
+      return new SemelError('INVALID_ARGS', 'The transaction has failed already.', {
+        path: 'tx',
+        next: 'Nothing was run. Roll it back, and start again.',
+        cause: error,
+      });
+    if (isLockTimeout(error))
+      return new SemelError('IN_FLIGHT', 'Another transaction has locked the record.', {
+        next: 'Nothing was run. Call again; if it persists, look for a transaction that stays open.',
+        cause: error,
+      });
+    return fromLedger.has(error as object) ? judge(error, where).error : error;
+  }
+
+  async function bind(inner: CallerTransaction): Promise<BoundStore> {
+    const probe = await ask(inner, probeText).then(
+      (row) => JSON.parse(row?.answer as string) as Probe,
+      (error) => {
+        throw isElsewhere(error) ? otherPlaceError(error) : error;
+      },
+    );
+    check(probe);
+    await checkPlace(probe.place);
+    return bindStore(inner, probe);
+  }
+
+  /** Again if it differs: the server may have been restarted. */
+  async function learnPlace(): Promise<void> {
+    const [row] = await options.query(placeText).catch((error: unknown) => {
+      throw judge(error, where).error;
+    });
+    knownPlace = String(row?.answer);
+  }
+
+  function check(probe: Probe): void {
+    const refuse = (what: string, next: string): never => {
+      throw new SemelError('STORE_UNSAFE', what, { next: `Nothing was run. ${next}` });
+    };
+    if (probe.isolation !== 'read committed')
+      refuse(
+        `The transaction is at isolation level ${probe.isolation}, at which it could not see a record that it waited for.`,
+        'Begin it at isolation level read committed.',
+      );
+    if (probe.readOnly === 'on') refuse('The transaction is read-only.', 'Begin one that can write.');
+    if (probe.encoding !== 'UTF8' && probe.encoding !== 'SQL_ASCII')
+      refuse(
+        `The transaction converts text to ${probe.encoding}, so other connections would not find what it writes.`,
+        'Use a connection whose client_encoding is UTF8.',
+      );
+    if (probe.nulls === 'off')
+      refuse('In the transaction array_nulls is off, which damages what is written.', 'Switch it on.');
+    if (isTrue(probe.hides))
+      refuse(
+        "Row security hides records of the ledger from the transaction's user.",
+        'Switch it off for the tables of the ledger, or use a user with BYPASSRLS.',
+      );
+  }
+
+  function otherPlaceError(cause?: unknown): SemelError {
+    return new SemelError(
+      'STORE_UNSAFE',
+      `The transaction is not in the database of the ledger at ${where}: they could not commit together.`,
+      {
+        next: 'Nothing was run. Open the transaction on the database that the Semel instance stores its records in.',
+        ...(cause === undefined ? {} : { cause }),
+      },
+    );
+  }
+
+  interface BoundStore extends Pick<InTransaction, 'store' | 'isSame' | 'end'> {
+    /** The first error of semel's own statements: the transaction takes no further ones. */
+    failure(): unknown;
+  }
+
+  function bindStore(inner: CallerTransaction, { lockTimeout, now, id }: Probe): BoundStore {
+    let failure: unknown;
+    let isOver = false;
+
+    async function send(text: string, values: readonly (string | null)[]): Promise<Row | undefined> {
+      if (isOver || failure !== undefined) throw endedError(failure);
+      try {
+        return await ask(inner, text, values);
+      } catch (error) {
+        failure = error;
+        throw error;
+      }
+    }
+
+    const call: Call = async (question, values) => {
+      const texts = encodeValues(question, values, (_, list) => encodeArray(list)).map((value) =>
+        value === null ? null : String(value),
+      );
+      const { text } = statements[question];
+      if (question !== 'look') texts[texts.length - 2] = lockTimeout === '0' ? patience : lockTimeout;
+      return parseAnswer(await send(text, [...texts, lockTimeout]));
+    };
+
+    const backend: RemoteBackend = {
+      open: async () => ({
+        kind: 'postgres',
+        location: where,
+        address: undefined,
+        forgets: undefined,
+        clockProblem: undefined,
+      }),
+      now: async () => now,
+      exchange: (swaps) => exchange(call, swaps),
+      async append(events) {
+        const noted = events.map((event, i) => ({ i, ...encodeEvent(event) }));
+        await send(appendText, [JSON.stringify(noted), String(schemaVersion)]);
+      },
+      list: unavailable,
+      due: unavailable,
+      remove: unavailable,
+      history: unavailable,
+      namespaces: unavailable,
+      close: async () => undefined,
+      // Not retriable: the transaction has failed as a whole.
+      judge: (error) => ({ error: isSemelError(error) ? error : endedError(error), concernsAll: true }),
+    };
+    return {
+      store: remoteStore(backend, { clock: options.clock, random: options.random }),
+      failure: () => failure,
+      isSame: async () => (await send(idText, []))?.answer === id,
+      /** From now on nothing is sent: the client belongs to its owner again. */
+      end() {
+        isOver = true;
+      },
+    };
+  }
+}
+
+type Row = Record<string, unknown>;
+
+/** Errors of semel's own statements, as opposed to those of the effect. */
+const fromLedger = new WeakSet<object>();
+
+async function ask(
+  inner: CallerTransaction,
+  text: string,
+  values: readonly (string | null)[] = [],
+): Promise<Row | undefined> {
+  try {
+    const [row] = await inner.query(text, values);
+    return row;
+  } catch (error) {
+    const thrown = findDriverError(error);
+    if (typeof thrown === 'object' && thrown !== null) fromLedger.add(thrown);
+    throw thrown;
+  }
+}
+
+/** No such schema, table or function: the transaction is in a database without this ledger. */
+function isElsewhere(error: unknown): boolean {
+  return ['3F000', '42P01', '42883'].includes(readSqlState(error) ?? '');
+}
+
+/** Drizzle and Prisma wrap the driver's error, which has the SQLSTATE. */
+function findDriverError(error: unknown): unknown {
+  return listCauses(error).find((each) => readSqlState(each) !== undefined) ?? error;
+}
+
+function endedError(cause: unknown): SemelError {
+  return new SemelError('STORE_UNAVAILABLE', 'The transaction has failed, or the call in it is over.', {
+    next: 'Nothing was run. Roll the transaction back.',
+    retriable: false,
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+function unavailable(): never {
+  throw new SemelError('STORE_UNAVAILABLE', 'A transaction serves only the call that it was opened for.', {
+    retriable: false,
+  });
+}
