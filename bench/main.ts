@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { cli } from './cli.ts';
 import { mcp } from './mcp.ts';
 import { memory } from './memory.ts';
+import { outbox } from './outbox.ts';
 import { postgres } from './postgres.ts';
 import { processes } from './processes.ts';
 import { redis } from './redis.ts';
@@ -44,6 +45,11 @@ const parts: readonly Part[] = [
     name: 'postgres',
     what: 'semel on Postgres, beside pg by hand and DBOS; effects of 1 to 20 ms',
     run: () => postgres(rounds),
+  },
+  {
+    name: 'outbox',
+    what: 'staged in a transaction, delivered once; beside one by hand, pg-boss, graphile-worker and BullMQ',
+    run: () => outbox(rounds),
   },
   {
     name: 'redis',

@@ -61,7 +61,12 @@ export function find(figures: readonly Figure[], name: string): Figure {
   return found;
 }
 
+/** The time that half of them did not exceed. */
+export const p50 = (times: readonly number[]): number => percentile(times, 0.5);
+
 /** The time that 99 of 100 did not exceed. */
-export function p99(times: readonly number[]): number {
-  return times.toSorted((a, b) => a - b)[Math.ceil(times.length * 0.99) - 1] ?? Number.NaN;
+export const p99 = (times: readonly number[]): number => percentile(times, 0.99);
+
+function percentile(times: readonly number[], part: number): number {
+  return times.toSorted((a, b) => a - b)[Math.ceil(times.length * part) - 1] ?? Number.NaN;
 }
