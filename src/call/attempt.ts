@@ -3,10 +3,11 @@
 
 import { decodeResult, encodeResult } from '../core/codec/codec.ts';
 import type { Provider } from '../core/contract/provider.ts';
-import { isRepeatable } from '../core/contract/words.ts';
+import { isRepeatable, type Outcome } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
+import { providerKey } from '../core/key/key.ts';
 import type { Timer, TimerList } from '../ledger/index.ts';
-import type { Held, Refusal, RenewAnswer, StoredRecord } from '../store/store.ts';
+import type { Held, Note, Refusal, RenewAnswer, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
 import { isSameCode, mayRepeat, rerunWithin } from './doubt.ts';
@@ -16,6 +17,7 @@ import { timeoutError } from './refusals.ts';
 import { type AttemptContext, type ContextSource, createContext } from './sending/context.ts';
 import { type Requests, resendError } from './sending/requests.ts';
 import { Stop } from './sending/stop.ts';
+import { noStepsError, type RunStep, Steps } from './steps.ts';
 
 interface Prepared {
   readonly output: unknown;
@@ -33,7 +35,16 @@ export class Attempt implements ContextSource, Lease, Timer {
   record: StoredRecord;
   /** The args to run with: the first wording, where a provider may have seen it. */
   readonly args: unknown;
+  /** The provider's id that the present try noted. */
   remoteRef: string | undefined;
+  /** The same of earlier tries and attempts that are in doubt. */
+  #earlierRef: string | undefined;
+  #lastNote: Note | undefined;
+  /** The last note, until the store has it. */
+  #unstoredNote: Note | undefined;
+  /** Of the current try, if it took any. */
+  steps: Steps | undefined;
+  #hadOpenStep = false;
   readonly stop = new Stop();
   readonly #env: Env;
   readonly #heartbeat: Heartbeat;
@@ -55,6 +66,7 @@ export class Attempt implements ContextSource, Lease, Timer {
     this.args = mustUseFirstWording(call, record) ? decodeResult(record.args as string) : call.args;
     if (record.prepared !== null && isSameCode(call, record))
       this.#prepared = { output: decodeResult(record.prepared), text: record.prepared };
+    this.#earlierRef = record.result?.remoteRef ?? undefined;
     this.#heartbeat = new Heartbeat(env.clock, env.timers, this, sentAt);
     if (Number.isFinite(timeoutMs)) env.timers.start(timeoutMs, this);
   }
@@ -118,7 +130,47 @@ export class Attempt implements ContextSource, Lease, Timer {
   }
 
   context(): { ctx: AttemptContext; requests: Requests } {
+    this.#hadOpenStep = this.hasOpenStep;
+    this.steps = undefined;
     return createContext(this);
+  }
+
+  /** `fetch` does not throw for a 503: a tool that forgets to look has sent nothing, and counts as landed. */
+  warnOfIgnored(status: number | undefined): void {
+    if (status !== undefined) this.#env.warn(describeIgnored(this.call.tool.contract.name, status));
+  }
+
+  /** A step of this try or an earlier one has landed, or may have. */
+  get hasOpenStep(): boolean {
+    return this.#hadOpenStep || this.steps?.fates.some((fate) => fate !== 'not landed') === true;
+  }
+
+  get isStepsOnly(): boolean {
+    return this.call.tool.contract.via === 'steps';
+  }
+
+  takeStep(name: string, ...rest: unknown[]): Promise<unknown> {
+    this.steps ??= new Steps();
+    return this.steps.watch(this.#takeStep(this.steps, name, ...rest));
+  }
+
+  async #takeStep(steps: Steps, name: string, ...rest: unknown[]): Promise<unknown> {
+    const { name: contract, effect, was: forms } = this.call.tool.contract;
+    const { runStep } = this.#env;
+    if (runStep === undefined || isRepeatable(effect)) throw noStepsError(contract);
+    // A step that starts after the end of its attempt would be another attempt's.
+    this.stop.throwIfRequested();
+    // Like the provider's key: kept by verdicts and by an import, and new in a new generation.
+    const of = providerKey(this.namespace, this.recordKey, this.providerKeyFence, 'steps');
+    const was = [...new Set(forms.map((form) => form.name))].filter((each) => each !== contract);
+    // It counts from here: the try may end while the lease is renewed.
+    const run: RunStep = async (step) => {
+      // A call whose step may land is not free to be forgotten: its steps would be made anew.
+      if (this.record.dispatched) await this.ensureLease();
+      else await this.dispatch();
+      return runStep(step);
+    };
+    return steps.take(run, { contract, was, of }, name, ...rest);
   }
 
   /** The event loop may have been blocked, or the claim's reply late: then little of the lease is left. */
@@ -147,7 +199,8 @@ export class Attempt implements ContextSource, Lease, Timer {
       const mayHaveLanded = this.#hasOpenTry || this.record.doubtFence !== null;
       if (mayHaveLanded && rerunWithin(this.call, this.record) !== null) throw resendError(unkeyedHost);
     }
-    if (this.record.dispatched && !losesKey && !this.#mayOutliveKey) this.stop.throwIfRequested();
+    const isStored = this.record.dispatched && !losesKey && !this.#isPreparedUnstored;
+    if (isStored && !this.#mayOutliveKey) this.stop.throwIfRequested();
     else await this.#dispatchAgain(!losesKey);
     if (this.#mayBeTakenOver) await this.ensureLease();
   }
@@ -155,6 +208,11 @@ export class Attempt implements ContextSource, Lease, Timer {
   /** The process stalled or could not reach the store: by now another worker may hold the key and have sent the effect. */
   get #mayBeTakenOver(): boolean {
     return this.#heartbeat.leftMs() <= 0 && !isRepeatable(this.record.effect);
+  }
+
+  /** A request or a step inside `prepare` dispatched the attempt before there was any output. */
+  get #isPreparedUnstored(): boolean {
+    return this.#prepared !== undefined && this.record.prepared === null;
   }
 
   /** Without a timeout, a repeated request may leave long after the provider's window was last checked. */
@@ -189,6 +247,7 @@ export class Attempt implements ContextSource, Lease, Timer {
     });
     if (!answer.ok) return answer.why;
     this.record = answer.record;
+    this.#earlierRef = undefined;
     return undefined;
   }
 
@@ -229,8 +288,42 @@ export class Attempt implements ContextSource, Lease, Timer {
     stopWaiting?.(reason);
   }
 
-  note(ref: string): void {
+  note(ref: string): Promise<boolean> {
     this.remoteRef = String(ref).slice(0, maxRefLength);
+    return this.#storeNote(this.remoteRef);
+  }
+
+  get hasNoted(): boolean {
+    return this.#lastNote !== undefined;
+  }
+
+  /** The provider's id for what may have landed. What was noted for an effect that did not land is about nothing else. */
+  refAfter(outcome: Outcome): string | undefined {
+    const isOpen = outcome === 'unknown' || outcome === 'succeeded';
+    return (isOpen ? this.remoteRef : undefined) ?? this.#earlierRef;
+  }
+
+  endTry(outcome: Outcome): void {
+    this.#earlierRef = this.refAfter(outcome);
+    this.remoteRef = undefined;
+  }
+
+  /** Before a further try: a crash in it must not leave the id of one that did not land. False: it might. */
+  async forgetEndedTry(): Promise<boolean> {
+    const known = this.#earlierRef ?? null;
+    return this.#lastNote === undefined || this.#lastNote.remoteRef === known || this.#storeNote(known);
+  }
+
+  /** With a renewal at once, or with the next one; an attempt that is over stores it with its ending. */
+  async #storeNote(remoteRef: string | null): Promise<boolean> {
+    this.#lastNote = { remoteRef, nth: (this.#lastNote?.nth ?? 0) + 1 };
+    this.#unstoredNote = this.#lastNote;
+    if (this.#heartbeat.isStopped) return false;
+    try {
+      return await this.#heartbeat.renew();
+    } catch {
+      return false;
+    }
   }
 
   /** The attempt is over. */
@@ -255,9 +348,13 @@ export class Attempt implements ContextSource, Lease, Timer {
     return (await this.#renewFor(leaseMs)).held;
   }
 
-  #renewFor(leaseMs: number): Promise<RenewAnswer> {
+  async #renewFor(leaseMs: number): Promise<RenewAnswer> {
     const { inFlightForMs } = this.call.tool.contract;
-    return this.#env.ledger.renew({ ...this.held, leaseMs, inFlightForMs });
+    const note = this.#unstoredNote;
+    const request = { ...this.held, leaseMs, inFlightForMs };
+    const answer = await this.#env.ledger.renew(note === undefined ? request : { ...request, note });
+    if (this.#unstoredNote === note) this.#unstoredNote = undefined;
+    return answer;
   }
 
   onLeaseLost(): void {
@@ -321,13 +418,21 @@ function mustUseFirstWording(call: Call, record: StoredRecord): boolean {
 }
 
 const maxPreparedBytes = 1_048_576;
-const maxRefLength = 1_000;
+/** Of a provider's id. */
+export const maxRefLength = 1_000;
 
 function describeForeignKey(name: string, host: string): string {
   return (
     `${name}: a request to ${host} does not carry semel's key (an SDK may have set its own), so it is never sent again: a ` +
     "lost reply leaves it in doubt. Send `ctx.key`, or describe the SDK's keys in `provider.sdkKey`, so that `ctx.fetch` " +
     'replaces them.'
+  );
+}
+
+function describeIgnored(name: string, status: number): string {
+  return (
+    `${name}: its request was answered with ${status}, and the effect returned without an error, so it is recorded as landed. ` +
+    '`fetch` does not throw for a status: check `response.ok`, and throw if it is false.'
   );
 }
 

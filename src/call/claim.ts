@@ -1,6 +1,7 @@
 // One claim under one token: why it is made, what it asks for, and how it is released if its caller does not wait for the
 // answer.
 
+import { recordVersion } from '../core/contract/contract.ts';
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { findDrift } from '../core/key/identity.ts';
 import { type Deferred, deferred } from '../core/older-node.ts';
@@ -101,20 +102,22 @@ export class Claim extends PendingRead<ClaimAnswer> {
   readonly sentAt: Moment;
   readonly #env: Env;
   readonly #purpose: Purpose;
+  readonly #owner: string;
   /** Made when the caller leaves: closing waits for the reply, and for the release of what it won. */
   #replied: Deferred<void> | undefined;
 
-  constructor(env: Env, call: Call, purpose: Purpose) {
+  constructor(env: Env, call: Call, purpose: Purpose, owner: string = env.owner) {
     super(call);
     this.token = env.random.token();
     this.sentAt = new Moment(env.clock);
     this.#env = env;
     this.#purpose = purpose;
+    this.#owner = owner;
     this.#replied = undefined;
   }
 
   request(): ClaimRequest {
-    return createClaimRequest(this.call, this.#purpose, this.token, this.#env.owner);
+    return createClaimRequest(this.call, this.#purpose, this.token, this.#owner);
   }
 
   override onLateReply({ won, record }: ClaimAnswer): void {
@@ -193,6 +196,7 @@ class CallClaim implements ClaimRequest {
   readonly crossing: boolean;
   readonly leaseMs: number;
   readonly rerunWithinMs: number | null;
+  readonly rerunOf: number | null;
   readonly maxCrashes: number;
   readonly inFlightForMs: number;
   readonly networkMs: number;
@@ -225,10 +229,11 @@ class CallClaim implements ClaimRequest {
     this.crossing = contract.dispatch === 'claim';
     this.leaseMs = contract.leaseMs;
     this.rerunWithinMs = purpose.rerunWithinMs;
+    this.rerunOf = purpose.doubt?.fence ?? null;
     this.maxCrashes = contract.maxAttempts;
     this.inFlightForMs = contract.inFlightForMs;
     this.networkMs = contract.networkMs;
-    this.version = contract.version;
+    this.version = recordVersion(contract);
     this.effect = contract.effect;
     this.keyed = contract.rerunWithinMs !== null;
     this.retention = new CallRetention(call);

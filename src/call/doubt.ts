@@ -1,9 +1,9 @@
 // What may be done about a record in doubt without a person: run it again if class, provider or contract make that safe;
 // otherwise ask `verify`; otherwise leave it in doubt and say so.
 
-import { majorVersion } from '../core/contract/contract.ts';
+import { majorVersion, recordVersion } from '../core/contract/contract.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
-import { isSameContent } from '../core/key/identity.ts';
+import { findDrift, isSameContent } from '../core/key/identity.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 
@@ -19,9 +19,11 @@ export function listWaysOut(call: Call, record: StoredRecord): readonly ClaimFor
 function mayRerun(call: Call, record: StoredRecord): boolean {
   const { contract } = call.tool;
   if (mayAlwaysRerun(call, record)) return true;
-  // The provider may have seen the request, so it must be repeated exactly: with its args, and by the same code.
-  const canRepeatExactly = record.args !== null && contract.redact.length === 0 && isSameCode(call, record);
-  return contract.rerunWithinMs !== null && record.keyed && canRepeatExactly;
+  if (contract.rerunWithinMs === null || !record.keyed || !isSameCode(call, record)) return false;
+  // The provider may have seen the request, so it must be repeated exactly, with its args.
+  if (record.args !== null && contract.redact.length === 0) return true;
+  // Steps that landed are not sent again; the others may be made from the caller's args, if those are not others.
+  return contract.via === 'steps' && findDrift(record.content, call.content()).length === 0;
 }
 
 /**
@@ -35,7 +37,7 @@ function isOtherWork(call: Call, record: StoredRecord): boolean {
 
 /** Code of another major version may not understand the stored args. */
 export function isSameCode({ tool }: Pick<Call, 'tool'>, { version }: StoredRecord): boolean {
-  const own = tool.contract.version;
+  const own = recordVersion(tool.contract);
   return version === own || majorVersion(version) === majorVersion(own);
 }
 

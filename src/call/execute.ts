@@ -10,8 +10,8 @@ import type { StoredRecord } from '../store/store.ts';
 import { Attempt } from './attempt.ts';
 import type { Claim, Purpose } from './claim.ts';
 import type { Env } from './env.ts';
-import type { Result } from './receipt.ts';
-import { abortedError, interruptedError, tooLateError } from './refusals.ts';
+import { type Result, refuse } from './receipt.ts';
+import { abortedError, interruptedError, leftError, tooLateError } from './refusals.ts';
 import { type Body, isLate, type Try } from './run-tool.ts';
 import { describeError, settleAttempt } from './settle.ts';
 import type { ActiveCall } from './sharing.ts';
@@ -35,6 +35,7 @@ export async function runAttempt(
       purpose.for === 'verify'
         ? await verifyFirst(env, attempt, purpose.doubt, body)
         : await execute(env, attempt, body);
+    if (ended.left) return refuse(active.call, attempt.record, leftError(active.call));
     // The claim is still held, so nobody else acts on the answer meanwhile.
     const decided = ended.ending.outcome === 'succeeded' ? ended : await verifyAtOnce(env, attempt, ended);
     return await settleAttempt(env, attempt, decided);
@@ -55,7 +56,7 @@ function execute(env: Env, attempt: Attempt, body: Body): Promise<Try> {
     return {
       ending: { outcome: mayHaveLanded ? 'unknown' : 'released', because: reason.message },
       thrown: reason,
-      // Nobody reports for how long it runs on.
+      // How long it keeps running is not reported.
       ...(env.closing.aborted && { late: true }),
     };
   };
@@ -103,9 +104,10 @@ async function verifyFirst(
   doubt: StoredRecord | undefined,
   body: Body,
 ): Promise<Try> {
-  const answer = await verify(attempt, doubt);
+  const knownRef = attempt.refAfter('unknown');
+  const answer = await verify(attempt, doubt, knownRef);
   if (answer.verdict === 'landed') {
-    if (answer.remoteRef !== undefined) attempt.note(answer.remoteRef);
+    attempt.remoteRef = answer.remoteRef ?? knownRef;
     return { ending: { outcome: 'succeeded', value: answer.value }, thrown: undefined, verified: true };
   }
   if (answer.verdict === 'unsure') return undecided(answer.because ?? 'unsure');
@@ -126,9 +128,10 @@ async function verifyFirst(
  */
 async function verifyAtOnce(env: Env, attempt: Attempt, ended: Try): Promise<Try> {
   if (!leavesDoubt(attempt, ended) || !mayVerify(env, attempt, ended)) return ended;
-  const answer = await verify(attempt, undefined);
+  const knownRef = attempt.refAfter(ended.ending.outcome);
+  const answer = await verify(attempt, undefined, knownRef);
   if (answer.verdict === 'landed') {
-    if (answer.remoteRef !== undefined) attempt.note(answer.remoteRef);
+    attempt.remoteRef = answer.remoteRef ?? knownRef;
     // This call executed it, whichever attempt's effect was found.
     return {
       ...ended,
@@ -143,8 +146,9 @@ async function verifyAtOnce(env: Env, attempt: Attempt, ended: Try): Promise<Try
 }
 
 /** A definite ending says nothing about earlier attempts in doubt; but every repeatable write is one of its own. */
-function leavesDoubt({ record }: Attempt, { ending }: Try): boolean {
-  return !isRepeatable(record.effect) && (ending.outcome === 'unknown' || record.doubtFence !== null);
+function leavesDoubt({ call, record }: Attempt, { ending }: Try): boolean {
+  const { effect } = call.tool.contract;
+  return !isRepeatable(effect) && (ending.outcome === 'unknown' || record.doubtFence !== null);
 }
 
 /** Not twice, not after the time of the attempt or of its caller, and not to hide a mistake in the contract. */

@@ -12,7 +12,7 @@ test('the first call of a process looks first: it may be a repeated one', () => 
   expect(createHabit().peeksFirst(contractOf('mail'))).toBe(true);
 });
 
-test('a tool that is asked for something new claims at once, from its second call on', () => {
+test('a tool with mostly new calls claims at once, from its second call on', () => {
   const habit = createHabit();
   const mail = contractOf('mail');
   habit.learn(mail, false);

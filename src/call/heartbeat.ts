@@ -64,6 +64,10 @@ export class Heartbeat implements Timer {
     return held;
   }
 
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
   stop(): void {
     this.#isStopped = true;
     this.list?.remove(this);

@@ -11,10 +11,18 @@ export {
   unstoredMaker,
 } from './call.ts';
 export { isSameCode } from './doubt.ts';
-export { isCallsNamespace, isUnique } from './modes/original-turn.ts';
+export { isCallsNamespace, isTraceable, isUnique } from './modes/original-turn.ts';
 export { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts';
 export { emptyReceipt, formatRef, type Receipt, type Result } from './receipt.ts';
 export { timeoutError } from './refusals.ts';
-export { type Body, classifyThrown, neverDispatched, prepareAndDispatch, type Try } from './run-tool.ts';
+export {
+  type Body,
+  classifyThrown,
+  neverDispatched,
+  prepareAndDispatch,
+  type Try,
+  tellPartial,
+} from './run-tool.ts';
 export type { AttemptContext } from './sending/context.ts';
 export { describeError, toStoredResult } from './settle.ts';
+export type { RunStep, StepOptions, StepWork } from './steps.ts';

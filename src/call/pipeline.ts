@@ -7,17 +7,19 @@ import { isRepeatable } from '../core/contract/words.ts';
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { type Answer, createTimers, type LostAnswer } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
+import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import { Claim, chooseWayOut, firstPurpose, PendingRead, type Purpose, reportAnswer } from './claim.ts';
 import type { Env } from './env.ts';
 import { runAttempt } from './execute.ts';
 import { createHabit } from './habit.ts';
+import { refuseInDoubt } from './in-doubt-error.ts';
 import { observe } from './modes/observe.ts';
 import { findOriginalTurn, runInOriginalTurn } from './modes/original-turn.ts';
 import { readOrStart } from './modes/read-first.ts';
 import { answerLate } from './modes/too-late.ts';
 import { mayRunWithoutClaim, runRepeatable, runUnguarded, runWithoutClaim } from './modes/without-claim.ts';
-import { type Result, refuse, refuseInDoubt } from './receipt.ts';
+import { type Result, refuse } from './receipt.ts';
 import {
   abortedError,
   closedError,
@@ -27,7 +29,7 @@ import {
   strictError,
 } from './refusals.ts';
 import { replay, replayCached } from './replay.ts';
-import { type Body, isLate, runTool } from './run-tool.ts';
+import { type Body, isLate, runTool, type Try } from './run-tool.ts';
 import { type ActiveCall, createSharing, waitForResult } from './sharing.ts';
 import { type NextStep, wait, waitForOtherCaller } from './wait.ts';
 import { createWork, type Work } from './work.ts';
@@ -39,6 +41,10 @@ export interface Pipeline extends Pick<Work, 'closing' | 'close'> {
   run(call: Call): Result | Promise<Result>;
   /** The same path, but the caller executes the effect. */
   runWith(call: Call, body: Body): Promise<Result>;
+  /** The same path with the tool's own effect, which starts once `before` agrees; else the attempt ends as that says. */
+  runAfter(call: Call, before: (attempt: Attempt) => Promise<Try | undefined>): Promise<Result>;
+  /** The call as it was first made. */
+  inOriginalTurn(call: Call): Promise<Call>;
 }
 
 export function createPipeline(options: PipelineOptions): Pipeline {
@@ -50,7 +56,11 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const habit = createHabit();
   const toolBody: Body = (attempt) => runTool(env, attempt);
 
-  return { run, runWith, closing, close: work.close };
+  return { run, runWith, runAfter, inOriginalTurn, closing, close: work.close };
+
+  async function inOriginalTurn(call: Call): Promise<Call> {
+    return (await findOriginalTurn(env, call)) ?? call;
+  }
 
   function run(call: Call): Result | Promise<Result> {
     const { contract, onReplay } = call.tool;
@@ -84,6 +94,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       return work.track(runInOriginalTurn(call, originalTurn, (found) => runWith(found, body)));
     if (isLate(call, clock)) return work.track(answerLate(env, call, startAlone));
     return startAlone(call, body, firstPurpose, peek(call));
+  }
+
+  function runAfter(call: Call, before: (attempt: Attempt) => Promise<Try | undefined>): Promise<Result> {
+    return runWith(call, async (attempt) => (await before(attempt)) ?? toolBody(attempt));
   }
 
   /** The reason to refuse a call before anything is claimed. */
@@ -124,7 +138,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   /** Starts an execution that no equal call shares. */
   function startAlone(call: Call, body: Body, purpose: Purpose, known?: LostAnswer): Promise<Result> {
     const active = sharing.startAlone(call);
-    active.result = loop(active, body, purpose, known);
+    active.result = sharing.context.run(active, loop, active, body, purpose, known);
     return active.result;
   }
 
@@ -136,6 +150,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     known: LostAnswer | undefined,
   ): Promise<Result> {
     const { call } = active;
+    const owner = body === toolBody ? chooseOwner(env, call) : env.owner;
     work.active.add(active);
     try {
       let purpose = first;
@@ -144,7 +159,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       for (let answer: Answer | undefined = known; ; answer = undefined) {
         if (answer === undefined) {
           // Decided by the store: src/rules/claim.ts.
-          const claim = new Claim(env, call, purpose);
+          const claim = new Claim(env, call, purpose, owner);
           active.claim = claim;
           answer = await claim.orAbandon(ledger.claim(claim.request(), claim));
           if (purpose === firstPurpose) habit.learn(call.tool.contract, answer.is !== 'execute');
@@ -177,7 +192,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
             break;
           }
           case 'in doubt':
-            next = { doubt: answer.record, tried: purpose.tried };
+            next = { doubt: answer.record, tried: isAnother(answer.record, purpose) ? [] : purpose.tried };
         }
         if ('result' in next) {
           active.hasStarted = true;
@@ -206,6 +221,16 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       sharing.end(active);
     }
   }
+}
+
+/** A child process of the tool may send after the death of this one; `ctx.fetch` cannot. */
+function chooseOwner({ provableOwner, loneOwner }: Env, { tool }: Call): string {
+  return tool.contract.via === 'fetch' ? loneOwner : provableOwner;
+}
+
+/** Another attempt has been made since the last look: nothing was tried on it. */
+function isAnother({ fence }: StoredRecord, { doubt }: Purpose): boolean {
+  return doubt !== undefined && doubt.fence !== fence;
 }
 
 function findStrictConflict(call: Call, record: StoredRecord): Result | undefined {

@@ -3,6 +3,7 @@
 import type { Contract } from '../core/contract/contract.ts';
 import { formatDuration } from '../core/contract/duration.ts';
 import { type ErrorDetails, SemelError } from '../core/errors.ts';
+import { withoutMark } from '../store/process-life.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { collectEvidence } from './receipt.ts';
@@ -89,7 +90,7 @@ export function deadlockError({ tool }: Call, outer: Call): SemelError {
   const other = outer.tool.contract.name;
   return new SemelError(
     'REENTRANT',
-    `${name} was called from inside the run of ${other}, and waits for that run itself: neither could go on.`,
+    `${name} was called from inside the run of ${other}, and would wait for that run: neither could continue.`,
     { next: 'Do not let two tools call each other with the same identities.' },
   );
 }
@@ -100,7 +101,7 @@ export function inFlightError(
   record: StoredRecord | undefined,
   outerContract?: string | undefined,
 ): SemelError {
-  const by = record === undefined ? 'this process' : record.owner;
+  const by = record === undefined ? 'this process' : withoutMark(record.owner);
   return new SemelError('IN_FLIGHT', `${tool.contract.name} is being executed by ${by}.`, {
     ...(outerContract === undefined ? {} : { next: describeMutualWait(tool.contract.name, outerContract) }),
     retryAfterMs: Math.max(100, Math.ceil(record?.leaseLeftMs ?? 0)),
@@ -154,4 +155,9 @@ export function timeoutError({ name, timeoutMs }: Contract): DOMException {
     `${name} ran longer than its timeout of ${formatDuration(timeoutMs)}`,
     'TimeoutError',
   );
+}
+
+/** The claim was left to its lease on purpose. */
+export function leftError({ tool }: Call): SemelError {
+  return new SemelError('IN_FLIGHT', `${tool.contract.name}: its claim is left to its lease.`);
 }

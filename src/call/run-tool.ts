@@ -7,6 +7,7 @@ import { oneRequest, type Seen } from '../core/contract/one-request.ts';
 import { readRetryAfter } from '../core/contract/retry-after.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
 import { isLazy } from '../core/plain.ts';
+import { AlreadyLanded, MaybeLanded } from '../core/signals.ts';
 import { sleep } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call, Tool } from './call.ts';
@@ -29,6 +30,8 @@ export interface Try {
   readonly headers?: Headers | undefined;
   /** The effect ran on after its attempt had ended, or still does. */
   readonly late?: true;
+  /** The claim stays until its lease ends: it is not settled. */
+  readonly left?: true;
   /** Gets the result once this ending is settled, even after the timeout. */
   readonly onSettled?: (result: Promise<Result>) => void;
 }
@@ -49,13 +52,13 @@ async function runSeveralTimes({ clock, random }: Env, attempt: Attempt): Promis
   let last = await runOnce(attempt);
   const tries = [last];
   for (;;) {
+    if (last.ending.outcome !== 'succeeded') attempt.endTry(last.ending.outcome);
     const joined = joinTries(tries);
     // A refused effect would be refused again, also where an earlier try leaves the whole in doubt.
     const isFinal = last.final === true || last.ending.outcome === 'failed';
     if (isFinal || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
     if (joined.ending.outcome === 'unknown') attempt.markTryOpen();
-    // What it noted did not land, and says nothing about the next try.
-    else attempt.remoteRef = undefined;
+    if (attempt.hasNoted && !(await attempt.forgetEndedTry())) return joined;
     // The caller learns how long the target wants, and need not be kept waiting for it.
     const wantedMs = readDelayMs(last, clock) ?? 0;
     if (wantedMs > retry.maxBackoffMs) return joined;
@@ -95,10 +98,10 @@ async function runOnce(attempt: Attempt): Promise<Try> {
   try {
     const preparing = prepareAndDispatch(tool, args, ctx, attempt);
     if (preparing !== undefined) await preparing;
-    // Only a classifier asks how many requests there were.
-    const value = await (tool.classify === undefined
-      ? tool.run(args, ctx)
-      : requests.count(() => tool.run(args, ctx)));
+    const value = await (asksForRequests(tool)
+      ? requests.count(() => tool.run(args, ctx))
+      : tool.run(args, ctx));
+    if (attempt.steps !== undefined) await attempt.steps.finish();
     if (isLazy(value)) {
       await requests.close();
       return refuseLazyRun(attempt);
@@ -107,13 +110,26 @@ async function runOnce(attempt: Attempt): Promise<Try> {
       await requests.close();
       return neverDispatched(tool.contract.name);
     }
+    attempt.warnOfIgnored(requests.failedStatus);
     return { ending: { outcome: 'succeeded', value }, thrown: undefined };
   } catch (caught) {
     await requests.close();
     // `undefined` can be thrown, but here it means that nothing was.
-    const thrown = makeReadable(caught) ?? new Error(`${caught} was thrown`);
+    const readable = makeReadable(caught) ?? new Error(`${caught} was thrown`);
+    const thrown = tellPartial(attempt, readable);
     return { ending: classifyThrown(attempt, thrown, requests), thrown, headers: requests.headers };
   }
+}
+
+/** Only a classifier asks how many requests there were, and `via` whether one of them got no answer. */
+function asksForRequests({ classify: own, contract }: Tool): boolean {
+  return own !== undefined || contract.via === 'fetch';
+}
+
+/** Says which steps landed, where the steps are all that it did. */
+export function tellPartial(attempt: Attempt, thrown: unknown): unknown {
+  if (!attempt.isStepsOnly || thrown instanceof AlreadyLanded || thrown instanceof MaybeLanded) return thrown;
+  return attempt.steps?.toPartialSuccess(thrown) ?? thrown;
 }
 
 /** How long the target asked to wait before it is tried again. */
@@ -146,7 +162,7 @@ export function prepareAndDispatch(
 }
 
 /** The requests of a try, as far as they were seen. */
-type SeenRequests = Pick<Requests, 'fates' | 'sent' | 'hasSuccess' | 'answer'>;
+type SeenRequests = Pick<Requests, 'fates' | 'sent' | 'hasSuccess' | 'hasLostAnswer' | 'answer'>;
 
 export function classifyThrown(attempt: Attempt, thrown: unknown, requests: SeenRequests): Ending {
   const { tool } = attempt.call;
@@ -157,12 +173,20 @@ export function classifyThrown(attempt: Attempt, thrown: unknown, requests: Seen
     repeatable: isRepeatable(stricter(tool.contract.effect, attempt.record.effect)),
     classified: askClassifiers(tool, thrown, seen),
     asOneRequest: tryClassifier(oneRequest, thrown, seen),
-    requests: requests.fates,
+    // Below `fetch`, a dispatcher may repeat a request: only the last answer shows in its fate.
+    requests: requests.hasLostAnswer ? [...requests.fates, 'ambiguous'] : requests.fates,
+    steps: attempt.steps?.fates ?? [],
     via: tool.contract.via,
   });
 }
 
-const noRequests: SeenRequests = { fates: [], sent: 0, hasSuccess: false, answer: undefined };
+const noRequests: SeenRequests = {
+  fates: [],
+  sent: 0,
+  hasSuccess: false,
+  hasLostAnswer: false,
+  answer: undefined,
+};
 
 export function lookAt(tool: Tool, thrown: unknown, requests = noRequests): Seen {
   const { fates, sent, hasSuccess, answer } = requests;

@@ -8,10 +8,12 @@ import { type ErrorCode, isSemelError, SemelError } from '../core/errors.ts';
 import { findDrift, isSameContent } from '../core/key/identity.ts';
 import { PartialSuccess } from '../core/signals.ts';
 import { sleep } from '../ledger/index.ts';
+import { unconfirmed } from '../rules/endings.ts';
 import type { RecordError, SettleAnswer, SettleRequest, StoredRecord, StoredResult } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { Env } from './env.ts';
+import { refuseInDoubt, withoutMeaning } from './in-doubt-error.ts';
 import {
   collectEvidence,
   createReceipt,
@@ -19,7 +21,6 @@ import {
   type Receipt,
   type Result,
   refuse,
-  refuseInDoubt,
 } from './receipt.ts';
 import { takenOverError } from './refusals.ts';
 import { replay } from './replay.ts';
@@ -31,7 +32,8 @@ export function settleAttempt(env: Env, attempt: Attempt, ended: Try): Promise<R
   return result;
 }
 
-async function settle(env: Env, attempt: Attempt, ended: Try): Promise<Result> {
+async function settle(env: Env, attempt: Attempt, given: Try): Promise<Result> {
+  const ended = joinSteps(attempt, given);
   const { ending, thrown, verified } = ended;
   const { call } = attempt;
   const request = createSettleRequest(env, attempt, ended);
@@ -70,10 +72,19 @@ async function settle(env: Env, attempt: Attempt, ended: Try): Promise<Result> {
     const kept = { remoteRef: result?.remoteRef ?? undefined, omitted: result?.omitted ?? undefined };
     return { ok: true, value: ending.value, receipt: createReceipt(call, shown, { ...more, ...kept }) };
   }
-  if (record?.status === 'succeeded') return replay(call, record, asReplay(more));
+  // Its own claim is settled by the success of another attempt, which a write that always runs does not replace.
+  const isOthers = record?.status === 'succeeded' && isRepeatable(call.tool.contract.effect);
+  if (record?.status === 'succeeded' && !isOthers) return replay(call, record, asReplay(more));
   if (answer.fenced || record === undefined)
     return refuse(call, record ?? attempt.record, takenOverError(call, thrown), more);
-  return answerFromRecord(env, call, record, ended, more);
+  return answerFromRecord(env, call, isOthers ? asOwnEnding(attempt, request) : record, ended, more);
+}
+
+/** What is said of the whole cannot undo a step: a record that counts as not landed is forgotten, and with it which steps it made. */
+function joinSteps(attempt: Attempt, ended: Try): Try {
+  const { outcome } = ended.ending;
+  if ((outcome !== 'released' && outcome !== 'failed') || !attempt.hasOpenStep) return ended;
+  return { ...ended, ending: { outcome: 'unknown', because: 'a step of it landed, or may have' } };
 }
 
 /** The record's value comes from another attempt. */
@@ -93,7 +104,13 @@ function keepSameGeneration(record: StoredRecord | undefined, { held }: Attempt)
 
 /** A repeatable write with other content took the record over: it did not do what this call asked for. */
 function isOtherWrite({ call, record }: Attempt, now: StoredRecord | undefined): boolean {
-  return now !== undefined && isRepeatable(record.effect) && !isSameContent(now.content, call.content());
+  const isWrite = isRepeatable(record.effect) || isRepeatable(call.tool.contract.effect);
+  return now !== undefined && isWrite && !isSameContent(now.content, call.content());
+}
+
+/** The record as it would be if nobody else had settled it. */
+function asOwnEnding({ call, record }: Attempt, { error }: SettleRequest): StoredRecord {
+  return { ...record, status: 'released', effect: call.tool.contract.effect, error };
 }
 
 /** The answer for an attempt that did not succeed. */
@@ -142,11 +159,13 @@ function createSettleRequest(
 ): SettleRequest {
   const { contract } = attempt.call.tool;
   const keyed = contract.rerunWithinMs !== null && attempt.record.keyed;
+  const remoteRef = attempt.refAfter(ending.outcome);
   if (ending.outcome !== 'succeeded') {
     return {
       ...attempt.held,
       outcome: ending.outcome,
-      result: attempt.remoteRef === undefined ? null : storeReference(attempt.remoteRef),
+      // What an attempt that did not land has noted must not stay either.
+      result: remoteRef !== undefined || attempt.hasNoted ? unconfirmed(remoteRef ?? null) : null,
       error: toRecordError(ending.outcome, thrown),
       keyed,
       found: verified === true,
@@ -156,7 +175,13 @@ function createSettleRequest(
   return {
     ...attempt.held,
     outcome: 'succeeded',
-    result: toStoredResult(ending.value, attempt.remoteRef, contract.result, maxResultBytes),
+    // Under the same key, earlier attempts had the same effect.
+    result: toStoredResult(
+      ending.value,
+      keyed ? remoteRef : attempt.remoteRef,
+      contract.result,
+      maxResultBytes,
+    ),
     error: null,
     keyed,
     found: verified === true || ending.found === true,
@@ -171,11 +196,6 @@ function warnOfOmitted({ warn }: Env, { tool }: Call, { outcome, result }: Settl
   warn(
     `${name}: its value is not stored (${result.omitted}). A retry does not run it again and gets RESULT_OMITTED instead of the value. Return plain data, or say \`result: 'reference'\`, or give the tool an \`onReplay\`.`,
   );
-}
-
-/** Keeps the provider's id of an effect that may have landed. */
-function storeReference(remoteRef: string): StoredResult {
-  return { text: null, omitted: 'it is not known to have landed', remoteRef };
 }
 
 export function toStoredResult(
@@ -225,7 +245,7 @@ export function describeError(error: unknown): string {
 /** Anything can be thrown, and nothing of it may keep an attempt from being settled. */
 function readMessage(thrown: unknown): string {
   // Without the advice, which is for the caller of this error and not for readers of the record.
-  if (isSemelError(thrown)) return thrown.happened.replace(/\.$/, '');
+  if (isSemelError(thrown)) return withoutMeaning(thrown.happened);
   if (thrown instanceof Error) {
     const own = thrown.message || thrown.name;
     const reason = listCauses(thrown).at(-1)?.message ?? '';

@@ -4,6 +4,7 @@ import { systemClock, systemRandom } from '../core/clock.ts';
 import { defineContract } from '../core/contract/contract.ts';
 import { createLedger } from '../ledger/index.ts';
 import { memoryStore } from '../store/memory.ts';
+import { lifeOf } from '../store/process-life.ts';
 import { Call, createPipeline, type Result, unstoredMaker } from './index.ts';
 
 const contract = defineContract(
@@ -33,7 +34,14 @@ function oneRunner() {
   const cache = { maxBytes: 100_000, maxAgeMs: 5_000 };
   const ledger = createLedger({ store: memoryStore(), clock, random, cache });
   const limits = { maxResultBytes: 1_000, mayRunUnguarded: false };
-  return createPipeline({ ledger, clock, random, owner: 'test', ...limits, warn: () => undefined });
+  return createPipeline({
+    ledger,
+    clock,
+    random,
+    ...lifeOf('test', () => false),
+    ...limits,
+    warn: () => undefined,
+  });
 }
 
 const given = (result: Result) => (result.ok ? result.value : result.error.code);

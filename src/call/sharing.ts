@@ -6,7 +6,7 @@ import type { Clock } from '../core/clock.ts';
 import { decodeResult, encodeResult } from '../core/codec/codec.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import type { SemelError } from '../core/errors.ts';
-import { findDrift } from '../core/key/identity.ts';
+import { findDrift, isRedacted } from '../core/key/identity.ts';
 import { keyMap } from '../core/key-map.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
@@ -167,7 +167,11 @@ function mayShare({ leader, attempt, abandoned, hasStarted }: ActiveCall, call: 
   if (mayBeLate && (call.notAfter ?? Number.POSITIVE_INFINITY) > leader.notAfter) return false;
   // A write that always runs must write what this caller asked for, and after the call: another write may have come
   // between. On, off, on is on.
-  return !isRepeatable(effect) || (!hasStarted && findDrift(leader.content(), call.content()).length === 0);
+  return !isRepeatable(effect) || (!hasStarted && isSameWrite(leader, call));
+}
+
+function isSameWrite(leader: Call, call: Call): boolean {
+  return findDrift(leader.content(), call.content()).length === 0 && !isRedacted(call.content());
 }
 
 /** Nobody may join it any more. */

@@ -2,13 +2,37 @@
 
 import { decodeResult } from '../core/codec/codec.ts';
 import { describeThrown } from '../core/contract/classify.ts';
+import { recordVersion } from '../core/contract/contract.ts';
 import type { Verification, VerifyContext } from '../core/verification.ts';
 import type { StoredRecord } from '../store/store.ts';
-import type { Attempt } from './attempt.ts';
+import { type Attempt, maxRefLength } from './attempt.ts';
 import { isSameCode } from './doubt.ts';
 
 /** Asks the tool whether it landed. A throw or no answer in time decides nothing. */
-export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined): Promise<Verification> {
+export async function verify(
+  attempt: Attempt,
+  inDoubt: StoredRecord | undefined,
+  remoteRef: string | undefined,
+): Promise<Verification> {
+  return shorten(await ask(attempt, inDoubt, remoteRef));
+}
+
+/** Its words and ids are those of a service, which may be long without end: people and models read the one, records keep the other. */
+function shorten(answer: Verification): Verification {
+  if (answer.verdict === 'unsure' && answer.because != null)
+    return { ...answer, because: String(answer.because).slice(0, maxReasonLength) };
+  if (answer.verdict === 'landed' && answer.remoteRef != null)
+    return { ...answer, remoteRef: String(answer.remoteRef).slice(0, maxRefLength) };
+  return answer;
+}
+
+const maxReasonLength = 1_000;
+
+async function ask(
+  attempt: Attempt,
+  inDoubt: StoredRecord | undefined,
+  remoteRef: string | undefined,
+): Promise<Verification> {
   const { tool } = attempt.call;
   const { record } = attempt;
   const isSameVersion = inDoubt === undefined || isSameCode(attempt.call, inDoubt);
@@ -18,8 +42,8 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
     key: ctx.key,
     keyFor: ctx.keyFor,
     mark: ctx.mark,
-    remoteRef: attempt.remoteRef ?? record.result?.remoteRef ?? undefined,
-    firstDispatchedAt: at(record.firstDispatchedAt),
+    remoteRef,
+    firstDispatchedAt: at(findFirstDispatch(record)),
     lastDispatchedAt: at(record.lastDispatchedAt),
     attempts: record.attempts,
     signal: attempt.stop.signal,
@@ -31,13 +55,23 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
       ({ message }) => ({ verdict: 'unsure', because: message }),
     );
     if (!isVerification(answer)) return noAnswer;
+    if (answer.verdict === 'notLanded' && tool.contract.via === 'steps') return partsDecide;
     // Another version sent it, perhaps in a form that this code does not find.
     return isSameVersion || answer.verdict !== 'notLanded'
       ? answer
-      : { verdict: 'unsure', because: describeOtherVersion(inDoubt.version, tool.contract.version) };
+      : { verdict: 'unsure', because: describeOtherVersion(inDoubt.version, recordVersion(tool.contract)) };
   } catch (error) {
     return { verdict: 'unsure', because: describeThrown(error) };
   }
+}
+
+/**
+ * Nothing in doubt was dispatched earlier. If a person let it run again, the provider's window has restarted since, and the
+ * record only knows that its first attempt was not made before it was created.
+ */
+function findFirstDispatch({ firstDispatchedAt, createdAt, doubtFence }: StoredRecord): number | null {
+  const earliestAt = doubtFence === null ? Number.POSITIVE_INFINITY : createdAt;
+  return firstDispatchedAt === null ? null : Math.min(firstDispatchedAt, earliestAt);
 }
 
 /** An attempt that has to stop does not wait for a `verify` that ignores its signal: nothing depends on how it ends. */
@@ -51,6 +85,12 @@ function unlessStopped<Answer>(signal: AbortSignal, answer: Answer | Promise<Ans
       .finally(() => signal.removeEventListener('abort', stop));
   });
 }
+
+/** "Not landed" would let the record be forgotten, and with it which of the steps it made. */
+const partsDecide: Verification = {
+  verdict: 'unsure',
+  because: 'it says "not landed", but only the records of the steps say which of them did not',
+};
 
 function describeOtherVersion(sentBy: string, ownVersion: string): string {
   return `it says "not landed", but version ${sentBy} sent it, and this is version ${ownVersion}`;

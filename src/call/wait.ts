@@ -4,9 +4,11 @@
 import { formatDuration } from '../core/contract/duration.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { sleep } from '../ledger/index.ts';
+import { withoutMark } from '../store/process-life.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { firstPurpose, type Purpose } from './claim.ts';
+import { endIfDead } from './death.ts';
 import { isHarmless } from './doubt.ts';
 import type { Env } from './env.ts';
 import { runWithoutClaim } from './modes/without-claim.ts';
@@ -51,14 +53,17 @@ export async function wait(
   outerContract: string | undefined,
 ): Promise<NextStep> {
   const { contract } = call.tool;
+  // The running write was sent before this call was made, and another write may have come between: this one is made too.
+  const isSeparate = isRepeatable(contract.effect);
+  // The same generation: by now another process may have finished it, and the next one is not this call's to start.
+  const claimAgain = isSeparate ? startAnew : claimFree(first);
+  if (await endIfDead(env, first)) return claimAgain;
   const answer = (result: Result | Promise<Result>): NextStep => ({ result });
   if (contract.ifBusy === 'skip')
     return answer({ ok: true, value: undefined, receipt: createReceipt(call, first, { skipped: true }) });
   if (contract.ifBusy === 'fail') return answer(refuse(call, first, inFlightError(call, first)));
 
   const { ledger, clock, warn } = env;
-  // The running write was sent before this call was made, and another write may have come between: this one is made too.
-  const isSeparate = isRepeatable(contract.effect);
   const isUnbounded = !Number.isFinite(contract.waitMs) && outerContract !== undefined;
   const until = since + (isUnbounded ? longestNestedMs : contract.waitMs);
   let running = first;
@@ -84,6 +89,7 @@ export async function wait(
     }
     if (now.record.lapsed) return claimFree(now.record);
     running = now.record;
+    if (await endIfDead(env, running)) return claimAgain;
     if (clock.mono() - since >= longMs) warn(describeLongWait(contract, running, outerContract));
   }
 }
@@ -142,9 +148,10 @@ function describeLongWait(
   { owner }: StoredRecord,
   outerContract: string | undefined,
 ): string {
+  const holder = withoutMark(owner);
   const mutual = outerContract === undefined ? '' : ` ${describeMutualWait(name, outerContract)}`;
   return (
-    `${name}: a call is waiting for an equal one that ${owner} started. If ${owner} has died, the call goes on when the lease of ` +
+    `${name}: a call is waiting for an equal one that ${holder} started. If ${holder} has died, the call continues when the lease of ` +
     `${formatDuration(leaseMs)} is over. Set a shorter \`lease\` to wait less.${mutual}`
   );
 }

@@ -1,9 +1,9 @@
-// The words of the last call are remembered with a cached record, unless they are longer than what was counted for it.
+// What a cache does with one record: compares words, unless they are longer than what was counted for it, and ages in its sleep.
 
 import { expect, test } from 'vitest';
 import { compileWording } from '../core/key/wording.ts';
 import type { StoredRecord } from '../store/store.ts';
-import { CachedRecord } from './cache.ts';
+import { CachedRecord, createCache } from './cache.ts';
 
 const wording = compileWording({ identity: ['id'], content: [], volatile: [] }, []);
 
@@ -25,4 +25,17 @@ test('words as long as the stored args are compared with the last ones', () => {
 
 test('words of args that were too long to be stored are not cached', () => {
   expect(timesDigested('x'.repeat(1_000), null)).toBe(3);
+});
+
+test('a record that came before the first lookup does not outlive a sleep', () => {
+  const limits = { maxBytes: 10_000, maxAgeMs: 60_000 };
+  const place = { namespace: 'n', key: 'k' };
+  const record = { ...place, status: 'succeeded', expiresAt: null, readAt: 0 } as StoredRecord;
+  const find = (sleptMs: number) => {
+    const cache = createCache(limits, { now: () => 1_000_000, mono: () => 0 });
+    cache.put(record, 1);
+    return cache.get(place, 2, 1_000_002 + sleptMs)?.record;
+  };
+  expect(find(0)).toBe(record);
+  expect(find(3_600_000)).toBeUndefined();
 });

@@ -1,6 +1,7 @@
 // Keeps settled records in memory, so that a replay needs no store. Settled records are immutable until they expire; a
 // record that another process forgets or reopens is noticed after `maxAgeMs`.
 
+import type { Clock } from '../core/clock.ts';
 import { resultReader } from '../core/codec/codec.ts';
 import { findDrift } from '../core/key/identity.ts';
 import type { Wording } from '../core/key/wording.ts';
@@ -120,15 +121,18 @@ const manyEntries = 1_000;
 /** The monotonic clock stops while a machine sleeps. A wall clock that is set forward looks the same, and costs some reads. */
 const sleepMs = 100;
 
-export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
+export function createCache(
+  { maxBytes, maxAgeMs }: CacheLimits,
+  clock: Pick<Clock, 'now' | 'mono'>,
+): RecordCache {
   const entries = keyMap<CachedRecord>();
   /** By maker. Weak: a program may define its tools for each request, and they must be collected. */
   const exactMaps = new WeakMap<object, Map<string, CachedRecord>>();
   let bytes = 0;
   /** Drops are rare, so one instant serves all keys. */
   let droppedAt = Number.NEGATIVE_INFINITY;
-  /** How far the wall clock was ahead of the monotonic one at the last lookup. */
-  let clockOffsetMs = Number.POSITIVE_INFINITY;
+  /** How far the wall clock was ahead of the monotonic one at the last lookup. Records may be put before the first. */
+  let clockOffsetMs = clock.now() - clock.mono();
 
   function findByExact({ maker, exact }: CacheLookup): CachedRecord | undefined {
     return exact === undefined || maker === undefined ? undefined : exactMaps.get(maker)?.get(exact);

@@ -54,7 +54,7 @@ export function createCircuit(clock: Clock, events: EventHub): Circuit {
 function storeDownError(last: SemelError, retryAfterMs: number): SemelError {
   return new SemelError(
     'STORE_UNAVAILABLE',
-    `The store has failed ${failuresInARow} times in a row and was not asked again; the last time: ${last.happened}`,
+    `The store has failed ${failuresInARow} times in a row and was not tried again; the last error: ${last.happened}`,
     {
       next: last.correctiveAction,
       retryAfterMs,

@@ -1,6 +1,6 @@
 // The ledger: answers, events, and requests that outlast a slow store.
 
-export type { Answer, LostAnswer } from './answer.ts';
+export { type Answer, type LostAnswer, toAnswer } from './answer.ts';
 export type { CachedRecord, CacheLimits } from './cache.ts';
 export { type EventHub, type EventName, eventNames, type SemelEvents } from './events.ts';
 export { type AuditDetail, createLedger, type Ledger, type LedgerOptions } from './ledger.ts';

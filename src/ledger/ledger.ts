@@ -2,6 +2,7 @@
 // emitted and audit notes are written.
 
 import type { Clock, Random } from '../core/clock.ts';
+import { withoutMark } from '../store/process-life.ts';
 import type {
   Asking,
   ClaimAnswer,
@@ -90,7 +91,7 @@ export interface Ledger {
   annotate(record: StoredRecord, detail: AuditDetail): void;
   /** Notes what semel would have done in enforce mode. */
   observe(record: StoredRecord, would: string): void;
-  prune(limit: number): Promise<number>;
+  prune(limit: number, isBackground?: boolean): Promise<number>;
   countExpired(): Promise<number>;
   close(): Promise<void>;
 }
@@ -104,7 +105,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
   const events = createEvents();
   const env = createRequestEnv(clock, random, events);
   const audit = createAudit(store, clock);
-  const cache = createCache(cacheLimits);
+  const cache = createCache(cacheLimits, clock);
   const settlingMarks = new Set<Promise<unknown>>();
 
   return {
@@ -196,7 +197,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     observe(record, would) {
       audit.note(createNote(record, 'observed', { would }));
     },
-    prune: (limit) => requestLong(() => store.prune(limit)),
+    prune: (limit, isBackground) => requestLong(() => store.prune(limit, isBackground)),
     countExpired: () => requestLong(() => store.countExpired()),
     async close() {
       await Promise.allSettled(settlingMarks);
@@ -307,11 +308,13 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
         break;
       case 'foreign':
         events.emit('conflict', refer(answer.record));
-        audit.note(createNote(answer.record, 'conflict', { ...detail, because: 'it is of another caller' }));
+        audit.note(
+          createNote(answer.record, 'conflict', { ...detail, because: 'it belongs to another caller' }),
+        );
         break;
       case 'busy': {
         const { owner, leaseLeftMs } = answer.record;
-        events.emit('busy', { ...refer(answer.record), owner, leaseLeftMs });
+        events.emit('busy', { ...refer(answer.record), owner: withoutMark(owner), leaseLeftMs });
         break;
       }
       case 'in doubt':

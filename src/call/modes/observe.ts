@@ -73,4 +73,4 @@ async function record(env: Env, active: ActiveCall, claimed: StoredRecord): Prom
 }
 
 /** For an attempt that ended before its effect started. */
-const noHooks: RunHooks = { providerKeyFence: 0, dispatch: async () => undefined, note: () => undefined };
+const noHooks: RunHooks = { providerKeyFence: 0, dispatch: async () => undefined, note: async () => false };

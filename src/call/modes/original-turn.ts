@@ -12,9 +12,9 @@ import { type Result, refuse } from '../receipt.ts';
 
 /** The call in its original turn; undefined: its id does not identify it, so it stands as it is. */
 export function findOriginalTurn({ ledger, random, owner }: Env, call: Call): Promise<Call> | undefined {
+  if (!isTraceable(call)) return undefined;
   const { inTurn, identity } = call;
   const { toolCallId, turn } = identity;
-  if (toolCallId === undefined || inTurn === undefined || !isTraceable(call, toolCallId)) return undefined;
   return ledger
     .markFirst(createClaimRequest(createMark(call, inTurn(toolCallId)), firstPurpose, random.token(), owner))
     .then((made) => (made.turn === null || made.turn === turn ? call : inTurn(made.turn)));
@@ -36,7 +36,16 @@ export async function runInOriginalTurn(
   return run(found.with({ inTurn: undefined }));
 }
 
-function isTraceable({ tool, identity, fingerprint }: Call, id: string): boolean {
+type TraceableCall = Call & {
+  readonly inTurn: (turn: string) => Call;
+  readonly identity: { readonly toolCallId: string };
+};
+
+/** Its id identifies it in any turn. */
+export function isTraceable(call: Call): call is TraceableCall {
+  const { tool, identity, fingerprint, inTurn } = call;
+  const { toolCallId: id } = identity;
+  if (id === undefined || inTurn === undefined) return false;
   const { per, mode, effect, name } = tool.contract;
   const isBoundByTurn = per === 'turn' && identity.weak !== true && fingerprint === null;
   return isBoundByTurn && mode === 'enforce' && !isRepeatable(effect) && isUnique(id, name);

@@ -25,12 +25,13 @@ import { createContext } from '../sending/context.ts';
 import type { Requests } from '../sending/requests.ts';
 import { Stop } from '../sending/stop.ts';
 import { describeError } from '../settle.ts';
+import { noStepsError, type StepWork } from '../steps.ts';
 
 /** What `ctx` of a run without a claim does. */
 export interface RunHooks {
   readonly providerKeyFence: number | string;
   readonly dispatch: (unkeyed?: string) => Promise<void>;
-  readonly note: (remoteRef: string) => void;
+  readonly note: (remoteRef: string) => Promise<boolean>;
 }
 
 /** Without record and claim: the tool's own error is thrown as it is. */
@@ -117,8 +118,9 @@ async function runOnce(
   running: (attempt: BareRun) => Promise<unknown>,
 ): Promise<Result> {
   let remoteRef: string | undefined;
-  const note = (ref: string) => {
+  const note = async (ref: string) => {
     remoteRef = ref;
+    return false;
   };
   const value = await running(
     createBareRun(call, { providerKeyFence, dispatch: async () => undefined, note }),
@@ -190,6 +192,12 @@ export function createBareRun(call: Call, { providerKeyFence, dispatch, note }: 
     stop,
     dispatch,
     note,
+    isStepsOnly: false,
+    // Where nothing is guarded, a step is the work that it names.
+    async takeStep(_name, ...rest) {
+      if (tool.contract.mode === 'enforce') throw noStepsError(tool.contract.name);
+      return (rest.at(-1) as StepWork)(ctx as never);
+    },
     get prepared() {
       return target.prepared;
     },

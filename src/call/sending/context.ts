@@ -2,6 +2,8 @@
 // effects use little of it: keys and signals are made on demand.
 
 import { markText } from '../../core/key/key.ts';
+import { Watched } from '../../core/watched.ts';
+import type { StepOptions, StepWork } from '../steps.ts';
 import { type RequestSource, Requests } from './requests.ts';
 
 export interface AttemptContext<Prepared = unknown> {
@@ -23,10 +25,27 @@ export interface AttemptContext<Prepared = unknown> {
   readonly signal: AbortSignal;
   /** Marks the point from which the effect may land. Needed with `dispatch: 'explicit'`. */
   readonly dispatch: () => Promise<void>;
-  /** Keeps the provider's own id for what landed. */
-  readonly note: (remoteRef: string) => void;
+  /**
+   * Stores the provider's own id for what was sent, at once: after a crash, `verify` and people get it. Resolves to true
+   * when it is stored, and to false if it is only kept for the end of the attempt; never rejects, and need not be awaited.
+   */
+  readonly note: (remoteRef: string) => Promise<boolean>;
+  /**
+   * An effect with a record of its own: a retry replays the steps that landed and goes on after them. With `via: 'steps'` in the
+   * contract, all effects are steps.
+   */
+  readonly step: {
+    <Value>(name: string, work: StepWork<Value>): Promise<Awaited<Value>>;
+    <Value>(
+      name: string,
+      options: StepOptions<NoInfer<Awaited<Value>>>,
+      work: StepWork<Value>,
+    ): Promise<Awaited<Value>>;
+  };
   /** What `prepare` returned in the first attempt that was dispatched. */
   readonly prepared: Prepared;
+  /** The transaction that was passed to `inTransaction`, or the driver's handle for its savepoint; otherwise undefined. */
+  readonly tx?: unknown;
 }
 
 /** What one try needs from its attempt. */
@@ -34,7 +53,8 @@ export interface ContextSource extends RequestSource {
   readonly fence: number;
   readonly attempt: number;
   readonly prepared: unknown;
-  note(remoteRef: string): void;
+  note(remoteRef: string): Promise<boolean>;
+  takeStep(name: string, ...rest: unknown[]): Promise<unknown>;
 }
 
 /** One per try: requests of a later try get the same keys again, in the same order. */
@@ -70,6 +90,7 @@ class Context {
     Object.defineProperty(this, 'key', key);
     Object.defineProperty(this, 'mark', mark);
     Object.defineProperty(this, 'signal', signal);
+    Object.defineProperty(this, 'step', step);
     Object.defineProperty(this, 'prepared', prepared);
   }
 }
@@ -79,6 +100,12 @@ const mark = lazyProperty(
   ({ [sourceSymbol]: source }) =>
     (part?: string) =>
       markText(source.namespace, source.recordKey, source.providerKeyFence, part),
+);
+const step = lazyProperty(
+  ({ [sourceSymbol]: source, [requestsSymbol]: requests }) =>
+    (name: string, ...rest: unknown[]) =>
+      // The attempt can no longer report it.
+      requests.isOver ? Watched.of(requests.refuse()) : source.takeStep(name, ...rest),
 );
 const signal = lazyProperty(({ [sourceSymbol]: source }) => source.stop.signal);
 const prepared = lazyProperty(({ [sourceSymbol]: source }) => source.prepared);

@@ -6,6 +6,8 @@ import type { Provider } from '../../core/contract/provider.ts';
 import { SemelError } from '../../core/errors.ts';
 import { providerKey } from '../../core/key/key.ts';
 import { MaybeLanded } from '../../core/signals.ts';
+import { outsideStepError } from '../steps.ts';
+import { watchBody } from './answer-body.ts';
 import { type Counted, countRequests, safeMethods } from './counter.ts';
 import { followRedirect } from './redirect.ts';
 import { findSdkKey, readCarriedKey, sdkKeyPrefix, withKey } from './request-key.ts';
@@ -22,6 +24,8 @@ export interface RequestSource {
   /** Whether the same request may be sent again: its class is harmless, or its key is trusted. */
   readonly mayRepeat: boolean;
   readonly stop: Stop;
+  /** Nothing may be sent outside of a step. */
+  readonly isStepsOnly: boolean;
   /** `unkeyedHost`: is about to get a request without our key. */
   dispatch(unkeyedHost?: string): Promise<void>;
 }
@@ -39,6 +43,7 @@ export class Requests {
   #counted: Counted | undefined;
   /** Of the last answer. */
   headers: Headers | undefined;
+  #status: number | undefined;
 
   constructor(source: RequestSource) {
     this.#source = source;
@@ -46,6 +51,12 @@ export class Requests {
 
   get fates(): readonly RequestFate[] {
     return this.#fates ?? noFates;
+  }
+
+  /** The last answer, if it was a failure (5xx, 401, 403, 407, 429) and no request succeeded. */
+  get failedStatus(): number | undefined {
+    if (this.#status === undefined || this.#status < 400 || this.fates.includes('landed')) return undefined;
+    return this.#status >= 500 || classifyStatus(this.#status) === 'denied' ? this.#status : undefined;
   }
 
   /** How many HTTP requests were made by any client while `count` was asked to. */
@@ -58,9 +69,15 @@ export class Requests {
     return this.#counted?.hasSuccess ?? false;
   }
 
-  /** What the last answer to one of them says, unless it was a lookup. */
+  /** One of these requests was sent and got no answer. */
+  get hasLostAnswer(): boolean {
+    return this.#counted?.hasLostAnswer ?? false;
+  }
+
+  /** What the last answer to one of them says, unless it was a lookup; ambiguous if the answer to another one was lost. */
   get answer(): RequestFate | undefined {
     const status = this.#counted?.status;
+    if (this.hasLostAnswer) return 'ambiguous';
     return status === undefined ? undefined : classifyStatus(status);
   }
 
@@ -78,8 +95,21 @@ export class Requests {
     return key;
   }
 
-  async dispatch(unkeyedHost?: string): Promise<void> {
+  /** What starts after the end of the try would not be part of how it is judged. */
+  throwIfOver(): void {
     if (this.#isOver) throw runOverError();
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  async refuse(): Promise<never> {
+    throw runOverError();
+  }
+
+  async dispatch(unkeyedHost?: string): Promise<void> {
+    this.throwIfOver();
     const dispatching = this.#source.dispatch(unkeyedHost);
     this.#dispatches ??= new Set();
     this.#dispatches.add(dispatching);
@@ -88,7 +118,7 @@ export class Requests {
     } finally {
       this.#dispatches.delete(dispatching);
     }
-    if (this.#isOver) throw runOverError();
+    this.throwIfOver();
   }
 
   /**
@@ -106,6 +136,7 @@ export class Requests {
     // Of the caller's own request, not of one created from it: a derived signal may be garbage collected.
     const signal = this.#joinSignals(init?.signal ?? (input instanceof Request ? input.signal : undefined));
     if (safeMethods.has(method.toUpperCase())) return fetch(new Request(input, init), { signal });
+    if (this.#source.isStepsOnly) throw outsideStepError();
     // Numbered before the first await: concurrent requests keep their keys on a retry.
     this.#fates ??= [];
     const fates = this.#fates;
@@ -132,6 +163,7 @@ export class Requests {
       response = await fetch(request, { signal, redirect: 'manual' });
       fates[nth] = classifyStatus(response.status);
       this.headers = response.headers;
+      this.#status = response.status;
     } catch (error) {
       fates[nth] = classifyRequestError(error);
       throw error;
@@ -139,7 +171,12 @@ export class Requests {
       own.fate = fates[nth];
     }
     const next = findRedirect(response, again);
-    if (next === undefined) return response;
+    if (next === undefined) {
+      return watchBody(response, () => {
+        // What the client sends next is this request again, not a second one.
+        if (own.fate === 'landed') own.fate = 'ambiguous';
+      });
+    }
     // The redirected request leaves only now, and the response may have taken long.
     if (!safeMethods.has(next.method)) await this.dispatch(unkeyedHost);
     return fetch(next, { signal });
