@@ -1,11 +1,18 @@
 // From a key to a claim on it: find its holder, wait or give up, then claim. Every guarded command takes this path, for
 // the job's lock, its slot or its effect.
 
-import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { NotLanded } from '../core/signals.ts';
-import type { CallOptions, OpenAttempt, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
+import { sleep } from '../ledger/index.ts';
+import {
+  type CallOptions,
+  forgetTool,
+  type OpenAttempt,
+  type RecordInfo,
+  type Semel,
+  type ToolFunction,
+} from '../semel/index.ts';
 import { idsHeldAbove } from './context.ts';
 import type { StoredValue } from './guarded-command.ts';
 import { findHolder, type Holder, maxLookAgeMs } from './liveness/holder.ts';
@@ -18,15 +25,33 @@ export interface VerifierStart {
   startedAt: number | undefined;
 }
 
+/** Defines a tool for one run. */
+export type MakeTool<Args> = () => ToolFunction<Args, unknown>;
+
+/**
+ * Defines the tool only while it is looked up, which `begin` and `keyOf` do before they wait for anything: two runs of a job
+ * in one process may have other terms, and no sweep may continue one run with the code of another.
+ */
+export function withTool<Args, T>(make: MakeTool<Args>, use: (tool: ToolFunction<Args, unknown>) => T): T {
+  const tool = make();
+  try {
+    return use(tool);
+  } finally {
+    forgetTool(tool);
+  }
+}
+
 interface ClaimOptions<Args> {
   readonly semel: Semel;
   readonly folder: string;
-  readonly tool: ToolFunction<Args, unknown>;
+  readonly tool: MakeTool<Args>;
   readonly args: Args;
   readonly options: CallOptions;
   readonly ifBusy: IfBusy;
   readonly verifier?: VerifierStart;
   readonly waitMs: number;
+  /** Ends a wait. */
+  readonly signal: AbortSignal | undefined;
   /** Called once, before the first wait. */
   readonly onWait: (holder: Holder) => void;
 }
@@ -44,8 +69,9 @@ const slowPollMs = 500;
 
 export async function claim<Args>(options: ClaimOptions<Args>): Promise<Claimed> {
   const { semel, folder, tool, args, options: callOptions, verifier, ifBusy, waitMs, onWait } = options;
-  const { key, id } = await semel.keyOf(tool, args, callOptions);
-  if (idsHeldAbove().includes(id)) return { kind: 'refused', error: insideItself(tool.contract.name) };
+  const { signal } = options;
+  const { key, id, contract } = await withTool(tool, (made) => semel.keyOf(made, args, callOptions));
+  if (idsHeldAbove().includes(id)) return { kind: 'refused', error: insideItself(contract) };
   const until = systemClock.mono() + waitMs;
   let isWaiting = false;
   for (let pauseMs = pollMs; ; pauseMs = slowPollMs) {
@@ -54,14 +80,15 @@ export async function claim<Args>(options: ClaimOptions<Args>): Promise<Claimed>
     if (holder !== undefined) {
       if (ifBusy !== 'wait' || systemClock.mono() >= until) return { kind: 'busy', holder };
       if (!isWaiting && isPartOf(folder, holder.record.owner))
-        return { kind: 'refused', error: insideItself(tool.contract.name) };
+        return { kind: 'refused', error: insideItself(contract) };
       if (!isWaiting) onWait(holder);
       isWaiting = true;
-      await pause(pauseMs);
+      await sleep(systemClock, pauseMs, [signal]);
+      if (signal?.aborted) return { kind: 'refused', error: abortedWait(contract) };
       continue;
     }
     if (verifier !== undefined) verifier.startedAt = undefined;
-    const begun = await semel.begin(tool, args, callOptions);
+    const begun = await withTool(tool, (made) => semel.begin(made, args, callOptions));
     if (begun.execute) {
       if ((verifier?.startedAt ?? systemClock.mono()) - lookedAt < maxLookAgeMs)
         return { kind: 'execute', attempt: begun.attempt, before };
@@ -79,6 +106,10 @@ export async function claim<Args>(options: ClaimOptions<Args>): Promise<Claimed>
     if (record !== undefined)
       return { kind: 'done', value: result.ok ? (result.value as StoredValue) : undefined, record };
   }
+}
+
+function abortedWait(contract: string): SemelError {
+  return new SemelError('ABORTED', `${contract}: the wait for another run was aborted.`);
 }
 
 export function insideItself(contract: string): SemelError {

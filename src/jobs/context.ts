@@ -1,9 +1,10 @@
 // The environment variables that describe a run to its command, and that commands inside the run read back.
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type Ids, parseRun, type RunId } from './slots/run-id.ts';
-import type { JobSlot } from './slots/slot.ts';
+import { type JobSlot, stepWindowMs } from './slots/slot.ts';
 
 export interface RunContext {
   readonly id: RunId;
@@ -13,6 +14,8 @@ export interface RunContext {
   readonly date: string;
   /** The run's scheduled instant. */
   readonly at: number;
+  /** How long its steps and effects are remembered. */
+  readonly windowMs: number;
 }
 
 /** The run that this process is part of, if any. */
@@ -27,8 +30,12 @@ export function currentRun(env: NodeJS.ProcessEnv = process.env): RunContext | u
     zone: env.SEMEL_TZ ?? 'UTC',
     date: env.SEMEL_DATE ?? '',
     at: Number.isFinite(at) ? at : 0,
+    windowMs: Number(env.SEMEL_WINDOW) || usualWindowMs,
   };
 }
+
+/** Where an older version started the run. */
+const usualWindowMs = 30 * 86_400_000;
 
 /** Every guarded command gets the ledger, and the keys to pass on to a provider. */
 export function attemptEnv(
@@ -51,9 +58,18 @@ export function attemptEnv(
   };
 }
 
-/** Ids of the records held by the guards around this process. Waiting for one of them would be waiting for itself. */
+/** Of the jobs that the code that runs now is part of. */
+const heldHere = new AsyncLocalStorage<readonly string[]>();
+
+/** Calls of `work` know that these records are held around them. */
+export function holding<T>(ids: readonly string[], work: () => T): T {
+  return heldHere.run([...(heldHere.getStore() ?? []), ...ids], work);
+}
+
+/** Ids of the records held by the guards and jobs around this code. Waiting for one of them would be waiting for itself. */
 export function idsHeldAbove(env: NodeJS.ProcessEnv = process.env): readonly string[] {
-  return (env.SEMEL_HELD ?? '').split(',').filter((id) => id !== '');
+  const above = (env.SEMEL_HELD ?? '').split(',').filter((id) => id !== '');
+  return [...above, ...(heldHere.getStore() ?? [])];
 }
 
 interface AttemptFacts {
@@ -62,12 +78,7 @@ interface AttemptFacts {
   readonly key: string;
 }
 
-export function runEnv(
-  semel: Semel,
-  text: string,
-  slot: Pick<JobSlot, 'name' | 'date' | 'zone' | 'at' | 'periodsAt'>,
-  ids: Ids,
-) {
+export function runEnv(semel: Semel, text: string, slot: JobSlot, ids: Ids, windowMs: number) {
   const { periodsAt: at } = slot;
   return {
     SEMEL_RUN: text,
@@ -76,6 +87,7 @@ export function runEnv(
     SEMEL_DATE: slot.date,
     SEMEL_TZ: slot.zone,
     SEMEL_AT: String(slot.at),
+    SEMEL_WINDOW: String(stepWindowMs(slot, windowMs)),
     SEMEL_CONTEXT: semel.within({ run: text, ...(at === undefined ? {} : { at }) }, semel.handoff),
   };
 }

@@ -4,10 +4,11 @@
 import type { Per } from '../core/contract/period.ts';
 import { shortDigest } from '../core/key/key.ts';
 import type { CallOptions, OpenAttempt, ToolFunction } from '../semel/index.ts';
-import { claim, type VerifierStart } from './claim.ts';
+import { claim, type VerifierStart, withTool } from './claim.ts';
 import { describeEnding, hasOutlived } from './ending.ts';
 import {
   claimOptions,
+  commandVerifier,
   type GuardOptions,
   type Report,
   replay,
@@ -49,8 +50,8 @@ export async function runEffect(options: EffectOptions): Promise<Report> {
   };
   const folder = livenessFolder(facts.kind, facts.location);
   const verifier: VerifierStart = { startedAt: undefined };
-  const tool = effectTool(options, verifier);
-  const { key, id } = await semel.keyOf(tool, args, callOptions);
+  const tool = () => effectTool(options, verifier);
+  const { key, id } = await withTool(tool, (made) => semel.keyOf(made, args, callOptions));
   // Making pipes is slow, so first see whether anything has to run.
   const known = await semel.records.get(key);
   if (known?.status === 'running' && ifBusy !== 'wait') {
@@ -133,7 +134,7 @@ function effectTool(options: EffectOptions, verifier: VerifierStart): ToolFuncti
     share: isReserved(contract),
     run: (_: Fields) => undefined as unknown,
     ...(windowMs === undefined ? {} : { window: windowMs }),
-    ...verifierTerms(options, () => env, verifier),
+    ...verifierTerms(commandVerifier(options, env), options, verifier),
   });
 }
 

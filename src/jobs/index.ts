@@ -1,11 +1,19 @@
-// Guarded commands: what `semel run`, `once`, `step` and the commands inside them do, without options and messages.
+// Guarded commands: what `semel run`, `once`, `step` and the commands inside them do, without options and messages. The door of
+// `semel.job` is library/index.ts: the command does not load it.
 
-export { currentRun, type RunContext } from './context.ts';
+export { currentRun, type RunContext, runEnv } from './context.ts';
+export { minLeaseMs } from './definition.ts';
 export { commandField, resultBytes, runEffect } from './effect.ts';
-export type { GuardOptions, Report, StoredValue } from './guarded-command.ts';
-export { findRun, runJob } from './job.ts';
+export {
+  commandVerifier,
+  commandWork,
+  type GuardOptions,
+  type Report,
+  type StoredValue,
+} from './guarded-command.ts';
+export { findRun, nameRun, rerunsByItself, runJob } from './job.ts';
 export { type ChildEnding, maxOutputBytes } from './liveness/child.ts';
-export { type Holder, minLeaseMs } from './liveness/holder.ts';
+export type { Holder } from './liveness/holder.ts';
 export {
   isGuardGone,
   isOwnerAlive,
@@ -19,4 +27,4 @@ export { toBytes } from './output.ts';
 export { pick, picksOf, seedOf, seedWords } from './slots/pick.ts';
 export { readField, recentWork } from './slots/recent.ts';
 export { contractName, type Ids, isReserved } from './slots/run-id.ts';
-export { isUnit, type JobSlot, periodNamed, slotOf, units } from './slots/slot.ts';
+export { isUnit, type JobSlot, periodNamed, slotOf, units, weekdayOf } from './slots/slot.ts';

@@ -1,32 +1,34 @@
-// A guarded run: the job's lock (never two at a time, across slots), then its slot (done once), then the command.
+// A guarded run: the job's lock (never two at a time, across slots), then its slot (done once), then its work: the command of
+// `semel run`, or the function of `semel.job`.
 
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../core/clock.ts';
 import { formatDuration } from '../core/contract/duration.ts';
 import { minute } from '../core/contract/period.ts';
 import { sleep } from '../ledger/index.ts';
-import type { OpenAttempt, RecordInfo, Semel } from '../semel/index.ts';
-import { type Claimed, claim, insideItself, type VerifierStart } from './claim.ts';
-import { idsHeldAbove, runEnv } from './context.ts';
-import { describeEnding, describePrevious, describesNoStart, flushNotes, hasOutlived } from './ending.ts';
+import type { OpenAttempt, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
+import { type Claimed, claim, insideItself, type VerifierStart, withTool } from './claim.ts';
+import { idsHeldAbove } from './context.ts';
+import { describePrevious, describesNoStart, flushNotes } from './ending.ts';
 import {
   claimOptions,
-  type GuardOptions,
+  type GuardTerms,
   type Report,
+  type RunEnding,
   replay,
   reportVerified,
-  runAttempt,
+  type Verify,
   verifierTerms,
+  type Work,
 } from './guarded-command.ts';
-import type { ChildEnding } from './liveness/child.ts';
 import { findHolder, type Holder, ignoreStale } from './liveness/holder.ts';
-import { beginLiveness, livenessFolder } from './liveness/liveness.ts';
+import { livenessFolder } from './liveness/liveness.ts';
 import { claimLock, keepLock, lockTool } from './lock.ts';
 import { listRecords } from './slots/pick.ts';
 import { checkedRunText, contractName, type Ids } from './slots/run-id.ts';
-import { isOver, type JobSlot } from './slots/slot.ts';
+import { isOver, type JobSlot, longestSlotMs } from './slots/slot.ts';
 
-interface JobOptions extends GuardOptions {
+export interface JobTerms extends GuardTerms {
   readonly job: string;
   /** Job, slot and ids, for people. */
   readonly label: string;
@@ -40,36 +42,49 @@ interface JobOptions extends GuardOptions {
   readonly windowMs: number;
   /** How long the lock is held from the start of a run, even if the run is over sooner. */
   readonly atLeastMs: number;
+  readonly verify: Verify | undefined;
   /** Printed at the job's first run. */
   readonly hint: string | undefined;
 }
 
-export async function runJob(options: JobOptions): Promise<Report> {
-  const { semel, facts, pipeName, job, ids, slot, again, ifBusy, say } = options;
+export async function runJob<Ending extends RunEnding>(
+  options: JobTerms,
+  work: Work<Ending>,
+): Promise<Report<Ending>> {
+  const { semel, facts, job, ids, slot, again, ifBusy, signal, say } = options;
   const { start } = slot;
   const folder = livenessFolder(facts.kind, facts.location);
   const args = { job, ...(Object.keys(ids).length === 0 ? {} : { ids }) };
   // A slot is an instant and a length: the name of its zone may be spelt in many ways.
-  const slotArgs = { ...args, per: slot.unit, slot: slot.name, ...(start === undefined ? {} : { start }) };
+  const slotArgs = {
+    ...args,
+    per: slot.unit,
+    slot: slot.name,
+    ...(start === undefined ? {} : { start }),
+    // For `semel doubt`: if this run dies, the next start asks somebody before it runs it again.
+    ...(mayRerun(options) ? {} : { held: true }),
+  };
   const slotOptions = { at: slot.span?.startsAt ?? 0, ...(again === undefined ? {} : { again }) };
   // Refuses bad names before anything is claimed.
-  runName(options);
-  const lock = lockTool(options);
+  nameRun(options);
+  const lock = () => lockTool(options);
   const verifier: VerifierStart = { startedAt: undefined };
-  const slotRun = slotTool(options, verifier);
-  const { key: slotKey, id: slotId } = await semel.keyOf(slotRun, slotArgs, slotOptions);
+  const slotRun = () => slotTool(options, verifier);
+  const { key: slotKey, id: slotId } = await withTool(slotRun, (tool) =>
+    semel.keyOf(tool, slotArgs, slotOptions),
+  );
   // A slot that is done needs no lock, and a job that is running needs no pipes.
   const known = await semel.records.get(slotKey);
   const replayed = await replay(semel, slotRun, slotArgs, slotOptions, known);
-  if (replayed !== undefined) return replayed.kind === 'done' ? { ...replayed, value: undefined } : replayed;
-  const { key: lockKey, id: lockId } = await semel.keyOf(lock, args);
+  if (replayed !== undefined) return replayed;
+  const { key: lockKey, id: lockId } = await withTool(lock, (tool) => semel.keyOf(tool, args));
   if (idsHeldAbove().includes(lockId)) return { kind: 'refused', error: insideItself(job) };
   if (ifBusy !== 'wait') {
     const { holder } = await findHolder(semel, folder, lockKey);
     if (holder !== undefined) return { kind: 'busy', holder };
   }
 
-  const liveness = await beginLiveness(folder, pipeName);
+  const liveness = await work.begin();
   const claiming = claimOptions(options, folder);
   const locked = await claimLock(lock, args, lockKey, claiming);
   const lockedAt = systemClock.mono();
@@ -83,15 +98,18 @@ export async function runJob(options: JobOptions): Promise<Report> {
     liveness.end();
     throw error;
   });
-  // Processes that the command left behind keep the lock: no other run starts until they are gone.
-  if (report.ending?.descendants.areAlive()) return { ...report, leftBehind: true };
+  // What was left behind keeps the lock: no other run starts until it is gone.
+  if (report.ending?.descendants.areAlive()) {
+    work.leave?.(report.ending, () => locked.attempt.release());
+    return { ...report, leftBehind: true };
+  }
   const isUnrecorded = report.kind === 'refused' && report.error.code === 'UNRECORDED';
   const hasRun = report.ending !== undefined && !report.ending.neverStarted;
   const term = { atLeastMs: options.atLeastMs, heldMs: systemClock.mono() - lockedAt };
   if (hasRun && !isUnrecorded && (await keepLock(semel, lockKey, locked.attempt, term))) {
     // Without a pipe only the lease counts; with one, its holder would be known to be dead.
     liveness.end();
-    return { ...report, isLockKept: true };
+    return report;
   }
   // In parallel, so that the notes share the release's commit.
   const [released] = await Promise.all([locked.attempt.release(), flushNotes(semel, slotKey)]);
@@ -100,11 +118,12 @@ export async function runJob(options: JobOptions): Promise<Report> {
   if (isRecorded && !isUnrecorded) liveness.end();
   return report;
 
-  async function runLocked(held: OpenAttempt): Promise<Report> {
+  async function runLocked(held: OpenAttempt): Promise<Report<Ending>> {
     if (slot.unit === 'none' || slot.unit === 'boot') await closeCrashed(options, folder);
-    let last: (Report & { readonly ending: ChildEnding }) | undefined;
+    let last: (Report<Ending> & { readonly ending: Ending }) | undefined;
     for (let tries = 1; ; tries += 1) {
       if (last !== undefined) await backOff(last.ending, tries - 1);
+      if (last !== undefined && signal?.aborted) return last;
       try {
         const claimed = await claimSlot(last !== undefined);
         // Carry the last ending along: its descendants decide whether the lock can be released.
@@ -126,8 +145,8 @@ export async function runJob(options: JobOptions): Promise<Report> {
   async function runOnce(
     { attempt, before }: Extract<Claimed, { kind: 'execute' }>,
     held: OpenAttempt,
-  ): Promise<Report> {
-    const { timeoutMs, verify, afterFailure, label } = options;
+  ): Promise<Report<Ending>> {
+    const { verify, afterFailure, label } = options;
     if (attempt.attempt > 1) {
       const repeats = describesNoStart(before?.error?.message)
         ? ''
@@ -135,18 +154,15 @@ export async function runJob(options: JobOptions): Promise<Report> {
       const previous = await describePrevious(semel, before);
       say(`attempt ${attempt.attempt} of ${label}; attempt ${attempt.attempt - 1} ${previous}${repeats}`);
     }
-    const isHeld = ({ neverStarted }: ChildEnding) =>
+    const isHeld = ({ neverStarted }: Ending) =>
       !neverStarted && (verify !== undefined || afterFailure === 'hold');
-    const { ending, result } = await runAttempt(options, attempt, {
+    const { ending, result } = await work.execute(attempt, {
       key: slotKey,
       held: [lockId, slotId],
-      env: runEnv(semel, runName(options), slot, ids),
-      liveness,
-      keep: 'tail',
       signals: [attempt.signal, held.signal],
       async settle(ending) {
-        if (ending.exit === 0) return attempt.succeed({ exit: 0, tookMs: Math.round(ending.tookMs) });
-        const words = describeEnding(ending, timeoutMs);
+        if (ending.exit === 0) return attempt.succeed(work.resultOf(ending));
+        const words = work.describe(ending);
         return isHeld(ending)
           ? attempt.unknown(new Error(`${words}${heldSuffix}`))
           : attempt.release(new Error(words));
@@ -161,17 +177,15 @@ export async function runJob(options: JobOptions): Promise<Report> {
     return { kind: 'refused', error: result.error, ending };
   }
 
-  async function backOff(failed: ChildEnding, times: number): Promise<void> {
+  async function backOff(failed: Ending, times: number): Promise<void> {
     const pauseMs = Math.min(maxBackoffMs, options.backoffMs * 2 ** (times - 1));
-    say(
-      `${options.label} ${describeEnding(failed, options.timeoutMs)}; trying again in ${formatDuration(pauseMs)}`,
-    );
-    await sleep(systemClock, pauseMs);
+    say(`${options.label} ${work.describe(failed)}; trying again in ${formatDuration(pauseMs)}`);
+    await sleep(systemClock, pauseMs, [signal]);
   }
 
-  async function isStillAlive(failed: ChildEnding): Promise<boolean> {
-    if (!(await hasOutlived(failed, options.graceMs))) return false;
-    say(`${options.label}: processes that the command started are still running`);
+  async function isStillAlive(failed: Ending): Promise<boolean> {
+    if (!(await work.hasOutlived(failed))) return false;
+    say(`${options.label}: what it started is still running`);
     return true;
   }
 
@@ -190,13 +204,14 @@ export async function runJob(options: JobOptions): Promise<Report> {
       const { retryAfterMs } = claimed.error;
       if (!isPatient || retryAfterMs === undefined) return claimed;
       say(`${options.label}: the verifier can decide in ${formatDuration(retryAfterMs)}`);
-      await sleep(systemClock, retryAfterMs);
+      await sleep(systemClock, retryAfterMs, [signal]);
+      if (signal?.aborted) return claimed;
     }
   }
 }
 
-/** The ending of a command that failed without being interrupted. */
-function failureIn(report: Report): ChildEnding | undefined {
+/** The ending of work that failed without being interrupted. */
+function failureIn<Ending extends RunEnding>(report: Report<Ending>): Ending | undefined {
   if (report.kind !== 'ran' && report.kind !== 'refused') return undefined;
   if (report.kind === 'refused' && report.error.code !== 'IN_DOUBT') return undefined;
   const { ending } = report;
@@ -216,7 +231,8 @@ export async function findRun(
   return undefined;
 }
 
-function runName({ job, slot, ids, again }: JobOptions): string {
+/** The name of the run, for all calls inside it. */
+export function nameRun({ job, slot, ids, again }: Pick<JobTerms, 'job' | 'slot' | 'ids' | 'again'>): string {
   const { name, span, start } = slot;
   return checkedRunText({ job, slot: name, startsAt: span?.startsAt, ids, again, start });
 }
@@ -225,7 +241,10 @@ function runName({ job, slot, ids, again }: JobOptions): string {
  * A run without a slot, or of an earlier boot, has a key that no later start has. If it crashed, the next run that gets the
  * lock closes it, or it would be in doubt for good. A failure that was held on purpose stays open.
  */
-async function closeCrashed({ semel, job, ids, slot }: JobOptions, folder: string): Promise<void> {
+async function closeCrashed(options: JobTerms, folder: string): Promise<void> {
+  const { semel, job, ids, slot, afterFailure } = options;
+  // A person decides.
+  if (afterFailure === 'hold') return;
   const contract = contractName('run', job);
   for (const status of ['running', 'unknown'] as const) {
     for await (const { key, args } of listRecords(semel, { contract, status })) {
@@ -243,10 +262,27 @@ async function closeCrashed({ semel, job, ids, slot }: JobOptions, folder: strin
 /** Part of the stored error, so that a later start without `--after-failure hold` does not run it again. */
 const heldSuffix = '; held';
 
+function mayRerun({ afterFailure, verify }: Pick<JobTerms, 'afterFailure' | 'verify'>): boolean {
+  return afterFailure !== 'hold' && verify === undefined;
+}
+
+/**
+ * This run died, and the next start of its job runs it again, or closes it where it has a key of its own. A start in another
+ * slot leaves it alone, so once its slot is over, a person has to look.
+ */
+export function rerunsByItself(
+  { contract, inDoubt, error, args, createdAt }: RecordInfo,
+  now: number,
+): boolean {
+  if (!inDoubt || !contract.startsWith('run.') || (error?.code ?? 'DIED') !== 'DIED') return false;
+  const { per, held } = (args ?? {}) as { readonly per?: unknown; readonly held?: unknown };
+  return held !== true && typeof per === 'string' && now < createdAt.getTime() + longestSlotMs(per);
+}
+
 /** A run that died may run again, as one that failed may; not one that was held or has a verifier. */
-async function allowRerun({ semel, afterFailure, verify }: JobOptions, key: string): Promise<boolean> {
+async function allowRerun({ semel, afterFailure, verify }: JobTerms, key: string): Promise<boolean> {
   const record = await semel.records.get(key);
-  if (record === undefined || afterFailure === 'hold' || verify !== undefined) return false;
+  if (record === undefined || !mayRerun({ afterFailure, verify })) return false;
   if (!record.inDoubt || record.error?.message.endsWith(heldSuffix)) return false;
   await ignoreStale(
     semel.doubts.resolve(record.ref, 'runAgain', { by: 'semel run', note: 'a run may be repeated' }),
@@ -254,8 +290,8 @@ async function allowRerun({ semel, afterFailure, verify }: JobOptions, key: stri
   return true;
 }
 
-function slotTool(options: JobOptions, verifier: VerifierStart) {
-  const { semel, job, slot, ids, leaseMs, windowMs } = options;
+function slotTool(options: JobTerms, verifier: VerifierStart): ToolFunction<{ slot: string }, unknown> {
+  const { semel, job, slot, leaseMs, windowMs } = options;
   // The window counts from the end of the slot, which the key does not hold.
   const lengthMs = slot.span === undefined ? 0 : slot.span.endsAt - slot.span.startsAt;
   return semel.tool({
@@ -269,9 +305,9 @@ function slotTool(options: JobOptions, verifier: VerifierStart) {
     timeout: 'none',
     ifBusy: 'fail',
     // For people only.
-    content: ['slot'],
+    content: ['slot', 'held'],
     share: true,
-    run: (_: { slot: string }) => undefined as unknown,
-    ...verifierTerms(options, () => runEnv(semel, runName(options), slot, ids), verifier),
+    run: (_: { slot: string; held?: boolean }) => undefined as unknown,
+    ...verifierTerms(options.verify, options, verifier),
   });
 }

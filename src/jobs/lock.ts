@@ -2,8 +2,8 @@
 // it can be left to its lease (`--at-least`): the store's clock ends it, and no process is needed.
 
 import { formatDuration } from '../core/contract/duration.ts';
-import { leaveClaim, type OpenAttempt, type Semel } from '../semel/index.ts';
-import { type Claimed, claim } from './claim.ts';
+import { leaveClaim, type OpenAttempt, type Semel, type ToolFunction } from '../semel/index.ts';
+import { type Claimed, claim, type MakeTool } from './claim.ts';
 import { flushNotes } from './ending.ts';
 import type { claimOptions } from './guarded-command.ts';
 import { type Holder, ignoreStale } from './liveness/holder.ts';
@@ -20,10 +20,8 @@ interface LockArgs {
   readonly ids?: Ids;
 }
 
-type LockTool = ReturnType<typeof lockTool>;
-
 /** Mutual exclusion only: it never dispatches anything, so it is free once released or once its holder is gone. */
-export function lockTool({ semel, job, leaseMs }: LockOptions) {
+export function lockTool({ semel, job, leaseMs }: LockOptions): ToolFunction<LockArgs, unknown> {
   return semel.tool({
     name: contractName('lock', job),
     effect: 'write-non-idempotent',
@@ -40,7 +38,7 @@ export function lockTool({ semel, job, leaseMs }: LockOptions) {
 
 /** A lock is never done: if a person or an import settled its record, clear that and claim again. */
 export async function claimLock(
-  tool: LockTool,
+  tool: MakeTool<LockArgs>,
   args: LockArgs,
   key: string,
   claiming: ReturnType<typeof claimOptions>,

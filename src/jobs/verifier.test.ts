@@ -14,7 +14,7 @@ test('0 means landed, 1 not landed, anything else unknown', async () => {
   expect(await ask('kill -9 $$')).toMatchObject({ verdict: 'unsure' });
 });
 
-describe.each([0, 1])('a verifier that ends with %i because it was told to end', (code) => {
+describe.each([0, 1])('a verifier that ends with %i because it was stopped', (code) => {
   // As programs do that clean up on TERM.
   const slow = `trap 'exit ${code}' TERM; sleep 30 & wait`;
 

@@ -3,6 +3,7 @@
 
 import { isSemelError } from '../../core/errors.ts';
 import type { RecordInfo, Semel } from '../../semel/index.ts';
+import { minLeaseMs } from '../definition.ts';
 import { isOwnerAlive, shownOwner } from './liveness.ts';
 
 export interface Holder {
@@ -42,11 +43,10 @@ export async function ignoreStale(act: Promise<unknown>): Promise<void> {
 }
 
 /**
- * Leases of the command are longer than this, so no process can claim a key, lose its guard and outlive its lease in
+ * Leases of jobs and commands are longer than this (`minLeaseMs`), so no process can claim a key, lose its guard and outlive its lease in
  * less. A claim that came later after the look may have taken over a process that is alive.
  */
-export const maxLookAgeMs = 5_000;
-export const minLeaseMs = 10_000;
+export const maxLookAgeMs = minLeaseMs / 2;
 
 export function describeWait({ record }: Holder): string {
   const since = record.lastDispatchedAt;

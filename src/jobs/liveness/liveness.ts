@@ -20,10 +20,19 @@ import { dirname, join } from 'node:path';
 import { SemelError } from '../../core/errors.ts';
 import { bootId, shortenBootId } from '../../store/boot.ts';
 import { folderProblem, makeFolder, nearestExisting } from '../../store/files.ts';
+import { withoutMark } from '../../store/process-life.ts';
 import { defaultPath } from '../../stores/sqlite/index.ts';
 import { isHeldAbove } from './ancestry.ts';
 import { freeDescriptors } from './descriptors.ts';
-import { hasReader, leavePipes, type PipeSet, renewPipes, sweepPipes, takePipes } from './pipes.ts';
+import {
+  hasReader,
+  isAbandoned,
+  leavePipes,
+  type PipeSet,
+  renewPipes,
+  sweepPipes,
+  takePipes,
+} from './pipes.ts';
 
 const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
 
@@ -73,9 +82,9 @@ function pipeOf(owner: string): string | undefined {
   return /#([0-9a-f]{20})$/.exec(owner)?.[1];
 }
 
-/** For people, without the name of the pipe. */
+/** For people, without the name of the pipe or the mark of the process. */
 export function shownOwner(owner: string): string {
-  return owner.replace(/#[0-9a-f]{20}$/, '');
+  return withoutMark(owner).replace(/#[0-9a-f]{20}$/, '');
 }
 
 export async function beginLiveness(folder: string, pipeName: string): Promise<Liveness> {
@@ -134,8 +143,9 @@ export function isOwnerAlive(folder: string, owner: string): boolean | undefined
   const here = join(folder, kernel());
   if (pipeName === undefined || (livenessProblem(folder) ?? livenessProblem(here)) !== undefined)
     return undefined;
-  const isHeld = hasReader(join(here, pipeName));
-  return isHeld === false && kernel() === unknownKernel ? undefined : isHeld;
+  const path = join(here, pipeName);
+  if (hasReader(path) === true) return true;
+  return kernel() !== unknownKernel && isAbandoned(path) ? false : undefined;
 }
 
 /** The guard itself is gone, whatever it started may not be: for messages only, since a process id may be reused. */

@@ -75,7 +75,7 @@ test('a set is taken by one process only, however many want it', async () => {
   const run = (name: string) =>
     promisify(execFile)(process.execPath, ['--input-type=module', '-e', program, name]);
   await Promise.all(['a', 'b', 'c'].map(run));
-}, 30_000);
+});
 
 describe.each(names)('the pipe %s', (name) => {
   test('is not used while somebody could read it', async () => {

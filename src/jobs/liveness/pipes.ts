@@ -10,9 +10,11 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  readlinkSync,
   readSync,
   renameSync,
   rmSync,
+  symlinkSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { SemelError } from '../../core/errors.ts';
@@ -28,15 +30,16 @@ export type PipeSet = Readonly<Record<(typeof names)[number] | 'folder', string>
 const maxSpareSets = 16;
 
 export async function takePipes(folder: string, pipeName: string): Promise<PipeSet> {
-  const set = pipesIn(join(folder, `${pipeName}.pipes`));
+  const set = pipesIn(setFolder(join(folder, pipeName)));
   for (const name of trustedNames(spareFolder(folder))) {
     if (!tryRename(join(spareFolder(folder), name), set.folder)) continue;
     if (isOurs(set) && names.every((each) => isUnused(set[each]))) return set;
     discard(set.folder);
   }
-  await reportFailure(set, () => {
+  await reportFailure(set, async () => {
     mkdirSync(set.folder, { mode: 0o700 });
-    return mkfifo(names.map((name) => set[name]));
+    await mkfifo(names.map((name) => set[name]));
+    symlinkSync(inodeOf(set.life), inodeLink(set.folder));
   });
   return set;
 }
@@ -69,6 +72,37 @@ export function hasReader(path: string, user?: number): boolean | undefined {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENXIO' ? false : undefined;
   }
+}
+
+/**
+ * Whether no process has it open for reading, for good. A copy of the folder (a backup, a forked sandbox) has pipes of the same
+ * names that nobody ever opened: its set knows the inode of the pipe that it was made with.
+ */
+export function isAbandoned(path: string): boolean {
+  return hasReader(path) === false && isOriginal(path, setFolder(path));
+}
+
+function isOriginal(path: string, folder: string): boolean {
+  try {
+    return readlinkSync(inodeLink(folder)) === inodeOf(path);
+  } catch {
+    return false;
+  }
+}
+
+/** Unique among all pipes of this kernel, while one of them is open. */
+function inodeOf(path: string): string {
+  const { dev, ino } = lstatSync(path, { bigint: true });
+  return `${dev}-${ino}`;
+}
+
+function inodeLink(folder: string): string {
+  return join(folder, 'inode');
+}
+
+/** Of a guard, by the path of the pipe that shows whether it is alive. */
+function setFolder(path: string): string {
+  return `${path}.pipes`;
 }
 
 /** Removes the pipes of guards that were killed. */
@@ -106,7 +140,8 @@ function trustedNames(folder: string): readonly string[] {
 }
 
 function isOurs(set: PipeSet): boolean {
-  return folderProblem(set.folder) === undefined && names.every((name) => isOurPipe(set[name]));
+  const isTrusted = folderProblem(set.folder) === undefined && names.every((name) => isOurPipe(set[name]));
+  return isTrusted && isOriginal(set.life, set.folder);
 }
 
 function isOurPipe(path: string, user?: number): boolean {

@@ -2,20 +2,21 @@
 // first use, so that it stays even if the list changes.
 
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { Status } from '../../core/contract/words.ts';
 import { items } from '../../core/paging.ts';
-import type { RecordInfo, Semel } from '../../semel/index.ts';
+import { forgetTool, type RecordInfo, type Semel } from '../../semel/index.ts';
 import type { RunContext } from '../context.ts';
 import { contractName, type Ids } from './run-id.ts';
 
-interface Picked {
+interface Picked<Choice = unknown> {
   readonly job: string;
   readonly ids: Ids;
   readonly name: string;
   readonly slot: string;
   /** The instant of the slot: earlier ones count as recent. */
   readonly at: number;
-  readonly choice: string;
+  readonly choice: Choice;
 }
 
 /** A whole number below 2^48 that depends on these words only. */
@@ -30,26 +31,40 @@ export function seedWords({ id: { job, slot, ids } }: Pick<RunContext, 'id'>): r
 }
 
 /** Prefers items not in `recent` (newest first); if all are, the one used longest ago. */
-export function draw(from: readonly string[], recent: readonly string[], seed: number): string {
+export function draw<Item>(from: readonly Item[], recent: readonly unknown[], seed: number): Item {
   let left = from;
   for (const used of recent) {
-    const without = left.filter((each) => each !== used);
+    const without = left.filter((each) => !isDeepStrictEqual(each, used));
     if (without.length === 0) break;
     left = without;
   }
-  return left[seed % left.length] as string;
+  return left[seed % left.length] as Item;
 }
 
 /** Longer than a year, so that last year's choice still counts. */
 const window = '400d';
 
-export async function pick(
+export function pick<Item>(
   semel: Semel,
   run: RunContext,
   name: string,
-  from: readonly string[],
+  from: readonly Item[],
   notRecent: number,
-): Promise<string> {
+): Promise<Item> {
+  return choose(semel, run, name, async () => {
+    const earlier = notRecent === 0 ? [] : await earlierPicks(semel, run, name);
+    const recent = earlier.slice(0, notRecent).map(({ choice }) => choice);
+    return draw(from, recent, seedOf(...seedWords(run), name));
+  });
+}
+
+/** The choice of this name in this run; `make` makes it on first use. */
+export async function choose<Choice>(
+  semel: Semel,
+  run: RunContext,
+  name: string,
+  make: () => Choice | Promise<Choice>,
+): Promise<Choice> {
   const contract = contractName('pick', name);
   const { job, ids, slot } = run.id;
   const tool = semel.tool({
@@ -61,14 +76,15 @@ export async function pick(
     onDoubt: 'rerun',
     identity: ['name'],
     share: true,
-    run: async (_: { name: string }): Promise<Picked> => {
-      const earlier = notRecent === 0 ? [] : await earlierPicks(semel, run, name);
-      const recent = earlier.slice(0, notRecent).map(({ choice }) => choice);
-      const seed = seedOf(...seedWords(run), name);
-      return { job, ids, name, slot, at: run.at, choice: draw(from, recent, seed) };
-    },
+    run: async (_: { name: string }): Promise<Picked<Choice>> => ({
+      ...{ job, ids, name, slot, at: run.at },
+      choice: await make(),
+    }),
   });
-  return (await tool({ name })).choice;
+  const choosing = tool({ name }, { run: run.text });
+  // Its `run` is about this run only: no sweep may continue another one's choice with it.
+  forgetTool(tool);
+  return (await choosing).choice;
 }
 
 /** Picks of this job and these ids in earlier slots, newest first. */
@@ -93,8 +109,8 @@ export function listRecords(
 }
 
 /** The picks of this run so far. */
-export async function picksOf(semel: Semel, run: RunContext): Promise<Readonly<Record<string, string>>> {
-  const picks = new Map<string, string>();
+export async function picksOf(semel: Semel, run: RunContext): Promise<Readonly<Record<string, unknown>>> {
+  const picks = new Map<string, unknown>();
   for await (const { run: madeIn, value } of listRecords(semel, { prefix: 'pick.' })) {
     const picked = value as Picked | undefined;
     if (madeIn === run.text && picked !== undefined) picks.set(picked.name, picked.choice);

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { contractName } from './run-id.ts';
 
-test('no two names are one contract, also where one is spelt as the other was changed', () => {
+test('two names never share a contract, even if one is spelt like the other’s changed form', () => {
   const changed = contractName(undefined, 'pay bob');
   const names = ['pay bob', 'pay-bob', 'pay/bob', 'pay..bob', changed, contractName(undefined, changed)];
   expect(new Set(names.map((name) => contractName(undefined, name))).size).toBe(names.length);

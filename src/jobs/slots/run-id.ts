@@ -56,7 +56,7 @@ export function checkedRunText(run: RunId): string {
 
 /** Contract names that belong to jobs. After a crash these run again by design. */
 export function isReserved(name: string): boolean {
-  return /^(run|lock|step|pick)\./.test(name);
+  return /^(run|lock|step|pick|step-order)\./.test(name);
 }
 
 const legal = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
@@ -65,7 +65,10 @@ const legal = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
  * The contract for any name that a person chose: readable, and unique per name. A name that has to be changed gets a
  * digest after two dots, which no unchanged name contains.
  */
-export function contractName(kind: 'run' | 'lock' | 'step' | 'pick' | undefined, name: string): string {
+export function contractName(
+  kind: 'run' | 'lock' | 'step' | 'pick' | 'step-order' | undefined,
+  name: string,
+): string {
   const prefix = kind === undefined ? '' : `${kind}.`;
   const isLegal = legal.test(name) && !name.includes('..');
   if (isLegal && prefix.length + name.length <= 64) return prefix + name;

@@ -47,7 +47,23 @@ test('a timer that fires a little early means the next instant of its schedule',
   expect(slotAt(berlin, '2026-10-25T01:29:58Z').name).toBe('2026-10-25T02:30+02:00');
 });
 
-test('where instants are close together a late start is not taken for an early one', () => {
+test('the slot of a schedule lasts until its next instant at least, so that it is not forgotten before', () => {
+  for (const [expression, next] of [
+    ['0 0 19 * *', '2026-07-19T00:00:00Z'],
+    ['0 0 19 6 *', '2027-06-19T00:00:00Z'],
+    ['0 0 * * 5', '2026-06-26T00:00:00Z'],
+    ['0 * * * *', '2026-06-19T01:00:00Z'],
+  ] as const) {
+    const { span } = slotAt({ cron: expression }, '2026-06-19T00:00:10Z');
+    expect(span?.startsAt).toBe(at('2026-06-19T00:00:00Z'));
+    expect(span?.endsAt, expression).toBeGreaterThanOrEqual(at(next));
+  }
+  // A date that comes every eight years.
+  const leap = slotAt({ cron: '0 0 29 2 *' }, '2096-03-01T00:00:00Z');
+  expect(leap.span?.endsAt).toBeGreaterThanOrEqual(at('2104-02-29T00:00:00Z'));
+});
+
+test('with short intervals, a late start does not count as an early one', () => {
   expect(slotAt({ cron: '* * * * *' }, '2026-06-19T12:00:56Z').name).toBe('2026-06-19T12:00Z');
   expect(slotAt({ cron: '* * * * *' }, '2026-06-19T12:00:59.500Z').name).toBe('2026-06-19T12:01Z');
   expect(slotAt({ cron: '*/2 * * * *' }, '2026-06-19T12:01:56Z').name).toBe('2026-06-19T12:00Z');
@@ -56,12 +72,13 @@ test('where instants are close together a late start is not taken for an early o
 test('an instant alone is its own slot, that of a schedule where it is a whole minute', () => {
   const exact = slotAt({ at: at('2026-06-19T07:00:00Z'), zone: 'Europe/Paris' }, '2026-06-19T07:00:09Z');
   const due = slotAt({ cron: '0 9 * * *', zone: 'Europe/Paris' }, '2026-06-19T07:00:09Z');
-  expect(exact).toEqual(due);
+  // One key: only its end differs, which the instant alone does not know.
+  expect({ ...exact, span: exact.span?.startsAt }).toEqual({ ...due, span: due.span?.startsAt });
   const odd = slotAt({ at: at('2026-06-19T07:00:30.250Z'), zone: 'Europe/Paris' }, '2026-06-19T07:00:31Z');
   expect(odd).toMatchObject({ name: '2026-06-19T09:00:30.250+02:00', start: '2026-06-19T07:00:30.250Z' });
 });
 
-test('the scheduled instant that a scheduler tells is the slot', () => {
+test('the instant given by the scheduler is the slot', () => {
   const told = { ...none, at: at('2026-06-19T07:00:00Z') };
   expect(slotAt({ ...told, per: 'day' }, '2026-06-20T09:00:00Z').name).toBe('2026-06-19');
   expect(slotAt({ ...told, per: 'hour' }, '2026-06-20T09:00:00Z')).toMatchObject({

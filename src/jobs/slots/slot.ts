@@ -86,7 +86,11 @@ export function slotOf(
   const instant = scheduled ?? now;
   const date = calendarSlot(day(zone), instant).slot;
   const common = { date, zone, start: undefined, near: undefined };
-  if (cron !== undefined) return { ...common, ...calendarPart('cron', minute(zone), instant) };
+  if (cron !== undefined) {
+    const slot = calendarPart('cron', minute(zone), instant);
+    const endsAt = Math.max(slot.span.endsAt, boundNext(cron, zone, instant));
+    return { ...common, ...slot, span: { ...slot.span, endsAt } };
+  }
   if (per === undefined && at !== undefined) return { ...common, ...slotAt(at, zone) };
   if (per === 'ever')
     return { ...common, unit: per, span: undefined, at: instant, periodsAt: scheduled, name: 'ever' };
@@ -132,6 +136,35 @@ export function isOver(
   return unit === 'boot' && typeof slot === 'string' && slot !== name && isSameMachine(slot, name);
 }
 
+const hourMs = 3_600_000;
+const slotMs: Readonly<Record<string, number>> = {
+  minute: 60_000,
+  hour: hourMs,
+  day: 25 * hourMs,
+  week: 169 * hourMs,
+  month: 745 * hourMs,
+  // Until the next instant of its schedule, which the record does not know.
+  cron: 24 * hourMs,
+  ever: Number.POSITIVE_INFINITY,
+  // The next start closes it.
+  none: Number.POSITIVE_INFINITY,
+  boot: Number.POSITIVE_INFINITY,
+};
+
+/** How long a later start may belong to the same slot. */
+export function longestSlotMs(unit: string): number {
+  return slotMs[unit] ?? 0;
+}
+
+/** A later attempt of the slot must find what an earlier one did: until the slot is over, and `windowMs` longer. */
+export function stepWindowMs({ span }: Pick<JobSlot, 'span'>, windowMs: number): number {
+  return span === undefined ? forGoodMs : windowMs + span.endsAt - span.startsAt;
+}
+
+const forGoodMs = 50 * 366 * 24 * hourMs;
+/** A schedule is due at least once in this time. */
+const farthestMs = 8 * 366 * 24 * hourMs;
+
 function nearBoundary({ startsAt, endsAt }: NonNullable<JobSlot['span']>, now: number): JobSlot['near'] {
   const lengthMs = endsAt - startsAt;
   if (now - startsAt < earlyMs + lengthMs * lateShare) return 'begin';
@@ -161,10 +194,24 @@ function dueInstant(expression: string, zone: string, now: number): number {
   return last;
 }
 
+/** No later than twice the time until the schedule's next instant: until that one, every start is of this slot. */
+function boundNext(expression: string, zone: string, instant: number): number {
+  const schedule = parseCron(expression);
+  const last = schedule.latest(zone, instant);
+  let lengthMs = slotMs.minute as number;
+  while (lengthMs < farthestMs && schedule.latest(zone, instant + lengthMs) === last) lengthMs *= 2;
+  return instant + lengthMs;
+}
+
 function neverDue(expression: string): SemelError {
   return new SemelError(
     'INVALID_ARGS',
     `${JSON.stringify(expression)} was never due in the last eight years.`,
     { path: 'cron', next: 'Check that the month has that day.' },
   );
+}
+
+/** Of a date: `Friday`. */
+export function weekdayOf(date: string): string {
+  return new Date(`${date}T00:00:00Z`).toLocaleDateString('en-GB', { weekday: 'long', timeZone: 'UTC' });
 }
