@@ -1,6 +1,16 @@
 // The public names of `semel`, one by one.
 
+export {
+  type BatchOptions,
+  type BatchProgress,
+  type BatchReport,
+  type EachOptions,
+  type ItemOutcome,
+  type ItemProblem,
+  progressBar,
+} from './batch/index.ts';
 export type { AttemptContext, Receipt, Result } from './call/index.ts';
+export type { Consumer, ConsumerOptions, Decision, QueueMessage } from './consumer/index.ts';
 export { type Clock, type Random, systemClock, systemRandom } from './core/clock.ts';
 export type { Classified, RequestFate, Via } from './core/contract/classify.ts';
 export type { Contract, EarlierForm, IfBusy, Mode, OnDoubt, RetryPolicy } from './core/contract/contract.ts';
@@ -28,41 +38,67 @@ export {
   type Verification,
   type VerifyContext,
 } from './core/verification.ts';
-export { type EventName, eventNames, type SemelEvents } from './ledger/index.ts';
 export {
-  type ActOptions,
-  type Ambient,
-  type Begun,
-  type CallOptions,
-  type Classify,
-  type ClassifyTable,
+  type CallInTransaction,
   createSemel,
-  type DoubtGroup,
-  type Doubts,
-  type ExportQuery,
-  type ImportResult,
-  type InstanceMode,
-  type Limits,
-  type OnceOptions,
-  type OpenAttempt,
-  type Path,
-  type PortableEvent,
-  type PortableRecord,
-  type PortableRetention,
-  type RecordInfo,
-  type RecordQuery,
-  type Records,
-  type Replayed,
-  type Resolution,
-  type ResolveOptions,
+  type OutboxRelay,
   type Semel,
-  type SemelOptions,
-  type StillOpen,
-  type StoreChoice,
-  type SweepOptions,
-  type SweepReport,
-  type ToolDefinition,
-  type ToolFunction,
-  type Transfer,
+  type Tool,
+} from './create-semel.ts';
+export {
+  type CronSchedule,
+  cron,
+  type Job,
+  type JobFailure,
+  type JobHolder,
+  type JobOptions,
+  type JobOutcome,
+  type JobRunOptions,
+  type RunInfo,
+} from './jobs/definition.ts';
+export type {
+  Artifact,
+  ArtifactOptions,
+  JobContext,
+  RecentWork,
+  Seed,
+  Steps,
+} from './jobs/library/index.ts';
+export { type EventName, eventNames, type SemelEvents } from './ledger/index.ts';
+export type { Delivery, RelayOptions, RelayReport, Staged, StageOptions } from './outbox/index.ts';
+export type {
+  ActOptions,
+  Ambient,
+  Begun,
+  CallOptions,
+  Classify,
+  ClassifyTable,
+  DoubtGroup,
+  Doubts,
+  ExportQuery,
+  ImportResult,
+  InstanceMode,
+  Limits,
+  OnceOptions,
+  OpenAttempt,
+  Path,
+  PortableEvent,
+  PortableRecord,
+  PortableRetention,
+  RecordInfo,
+  RecordQuery,
+  Records,
+  Replayed,
+  Resolution,
+  ResolveOptions,
+  SemelOptions,
+  StillOpen,
+  StoreChoice,
+  SweepOptions,
+  SweepReport,
+  Swept,
+  ToolDefinition,
+  ToolFunction,
+  Transfer,
 } from './semel/index.ts';
 export type { Page, Store, StoreEvent, StoreFacts } from './store/store.ts';

@@ -45,8 +45,12 @@ function adviceFor(error: SemelError, ref: string | undefined, isExecuted: boole
   const { code, retriable, evidence, correctiveAction } = error;
   const inDoubt = `Do not do it again. Tell the user that it may have been done, and that a person has to check ${ref ?? 'it'}.`;
   switch (code) {
-    case 'IN_DOUBT':
     case 'PARTIAL_SUCCESS':
+      // Its steps say what landed, and are not repeated.
+      return retriable
+        ? 'Part of it is done. Make the same call again, unchanged: it continues with the rest. If it fails again, tell the user what is done and what is not.'
+        : inDoubt;
+    case 'IN_DOUBT':
       return inDoubt;
     case 'RESULT_OMITTED':
       return 'It is done: do not do it again.';

@@ -1,6 +1,7 @@
 // A call in two halves, for frameworks with a hook before and one after: `begin` decides whether to execute, and the framework
 // settles the attempt.
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   type AttemptContext,
   type Body,
@@ -13,6 +14,7 @@ import {
   prepareAndDispatch,
   type Result,
   type Try,
+  tellPartial,
   timeoutError,
 } from '../call/index.ts';
 import type { Clock } from '../core/clock.ts';
@@ -20,7 +22,7 @@ import { makeReadable } from '../core/contract/classify.ts';
 import { SemelError } from '../core/errors.ts';
 import { deferred } from '../core/older-node.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
-import { leaveKey } from './tool-internals.ts';
+import { enterKey, leaveKey } from './tool-internals.ts';
 
 export interface OpenAttempt<Value = unknown> extends AttemptContext {
   /** The args to run with: the first wording, where a provider may have seen it. */
@@ -52,7 +54,7 @@ function beginGuarded<Value>(pipeline: Pipeline, clock: Clock, call: Call): Prom
       const { ctx, requests } = attempt.context();
       const { tool } = call;
       const threw = (given: unknown): Try => {
-        const thrown = makeReadable(given);
+        const thrown = tellPartial(attempt, makeReadable(given));
         return { ending: classifyThrown(attempt, thrown, requests), thrown };
       };
       try {
@@ -70,22 +72,43 @@ function beginGuarded<Value>(pipeline: Pipeline, clock: Clock, call: Call): Prom
           settle({ ...ended(), onSettled });
           return recorded as Promise<Result<Value>>;
         };
-        const says = (outcome: 'failed' | 'released' | 'unknown') => (given?: unknown) =>
-          end(() => ({ ending: { outcome, because: 'the caller says so' }, thrown: makeReadable(given) }));
+        const says = (outcome: 'failed' | 'released' | 'unknown', Signal: SignalClass) => (given?: unknown) =>
+          end(() =>
+            // The steps say what landed: the caller's word counts only where none did.
+            attempt.isStepsOnly
+              ? threw(toSignal(Signal, given))
+              : { ending: { outcome, because: 'the caller says so' }, thrown: makeReadable(given) },
+          );
         const open = openAttempt<Value>(ctx, attempt.args, {
-          succeed: (value) =>
-            end(() =>
-              attempt.record.dispatched
+          succeed: async (value) => {
+            // The call is not done before its steps are.
+            const failed = await attempt.steps?.finish().then(
+              () => undefined,
+              (error: unknown) => ({ error }),
+            );
+            return end(() => {
+              if (failed !== undefined) return threw(failed.error);
+              return attempt.record.dispatched
                 ? { ending: { outcome: 'succeeded', value }, thrown: undefined }
-                : neverDispatched(tool.contract.name),
-            ),
-          fail: says('failed'),
-          release: says('released'),
-          unknown: says('unknown'),
+                : neverDispatched(tool.contract.name);
+            });
+          },
+          fail: says('failed', Rejected),
+          release: says('released', NotLanded),
+          unknown: says('unknown', MaybeLanded),
           threw: (given) => end(() => threw(given)),
         });
-        const leave = (leaseMs: number) => attempt.renewLast(leaseMs);
-        resolve({ execute: true, attempt: Object.assign(open, { [leaveKey]: leave }) });
+        const leave = async (leaseMs: number) => {
+          if (!(await attempt.renewLast(leaseMs))) return false;
+          settle({
+            ending: { outcome: 'released', because: 'left to its lease' },
+            thrown: undefined,
+            left: true,
+          });
+          return true;
+        };
+        const enter = AsyncLocalStorage.snapshot();
+        resolve({ execute: true, attempt: Object.assign(open, { [leaveKey]: leave, [enterKey]: enter }) });
       });
     };
     const runExternally = createExternalRun<Value>(pipeline, clock, call, resolve, () => result);
@@ -129,10 +152,7 @@ function createExternalRun<Value>(
       end();
       return getResult();
     };
-    const throwing = (Signal: new (message: string, options: ErrorOptions) => Error) => (cause?: unknown) =>
-      says(() =>
-        fail(new Signal(cause === undefined ? 'the caller says so' : describeError(cause), { cause })),
-      );
+    const throwing = (Signal: SignalClass) => (cause?: unknown) => says(() => fail(toSignal(Signal, cause)));
     const attempt = openAttempt<Value>(ctx, args, {
       succeed: (value) => says(() => succeed(value)),
       fail: throwing(Rejected),
@@ -160,6 +180,12 @@ function createExternalRun<Value>(
   }
 }
 
+type SignalClass = new (message: string, options: ErrorOptions) => Error;
+
+function toSignal(Signal: SignalClass, cause: unknown): Error {
+  return new Signal(cause === undefined ? 'the caller says so' : describeError(cause), { cause });
+}
+
 type Endings<Value> = Pick<OpenAttempt<Value>, 'succeed' | 'fail' | 'release' | 'unknown' | 'threw'>;
 
 /** A context is read when it is needed: not every effect wants a key or a signal. */
@@ -180,6 +206,9 @@ function openAttempt<Value>(ctx: AttemptContext, args: unknown, endings: Endings
     },
     dispatch: ctx.dispatch,
     note: ctx.note,
+    get step() {
+      return ctx.step;
+    },
     prepared: ctx.prepared,
     args,
     ...endings,

@@ -68,7 +68,7 @@ export function createContractWarnings(warnOnce: (message: string) => void): Con
     if (isRepeatable(effect)) return;
     if (looksLikeSetter(name))
       warnOnce(
-        `${name} looks as if it sets a value. Within one ${periodWord(per)} an equal call is taken for a retry: on, off, on runs as on, off. If it sets a value, its effect is \`write-idempotent\`.`,
+        `${name} looks as if it sets a value. Within one ${periodWord(per)} an equal call counts as a retry: on, off, on runs as on, off. If it sets a value, its effect is \`write-idempotent\`.`,
       );
     const isWithin = (path: string, list: readonly string[]) =>
       list.some((each) => `${path}.`.startsWith(`${each}.`));

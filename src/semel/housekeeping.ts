@@ -26,7 +26,7 @@ export function createHousekeeping(ledger: Ledger, clock: Clock, random: Random)
 
   /** Prunes batch after batch while they are full, to keep up with any rate, and lets calls in between. */
   async function round(): Promise<void> {
-    const pruned = await ledger.prune(batch).catch(() => 0);
+    const pruned = await ledger.prune(batch, true).catch(() => 0);
     after(pruned < batch ? everyMs : betweenMs, round);
   }
 
@@ -38,7 +38,7 @@ export function createHousekeeping(ledger: Ledger, clock: Clock, random: Random)
       isOver = true;
       clock.clearTimeout(timer);
       if (timer !== undefined && random.fraction() < shareAtTheEnd)
-        await ledger.prune(batch).catch(() => undefined);
+        await ledger.prune(batch, true).catch(() => undefined);
     },
   };
 }

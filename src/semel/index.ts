@@ -1,18 +1,23 @@
 // The public object, built from everything below it.
 
 export type { Begun, OpenAttempt } from './begin.ts';
-export { type Ambient, ambient, namedCaller } from './calls/ambient.ts';
+export { type Ambient, ambient, namedCaller, runAs } from './calls/ambient.ts';
+export { findInstant } from './calls/inner-calls.ts';
 export type { KeyInfo } from './calls/key-info.ts';
 export type {
+  ArgsOf,
   CallOptions,
   Classify,
   ClassifyTable,
+  Given,
+  InputOf,
   Path,
   Replayed,
+  Storable,
   ToolDefinition,
   ToolFunction,
 } from './definition.ts';
-export type { Limits, OnceOptions, SemelOptions } from './options.ts';
+export { checkOnceId, type Limits, type OnceOptions, type SemelOptions } from './options.ts';
 export { commandOptions } from './place/command-options.ts';
 export { readEnvironment } from './place/environment.ts';
 export { loginName } from './place/login.ts';
@@ -37,12 +42,15 @@ export type {
 } from './records/records.ts';
 export type { ExportQuery, ImportResult, Transfer } from './records/transfer.ts';
 export { createSemel, type Semel } from './semel.ts';
-export type { StillOpen, SweepOptions, SweepReport } from './sweep.ts';
+export type { StillOpen, SweepOptions, SweepReport, Swept } from './sweep.ts';
 export {
   type Clone,
   type CloneChanges,
   type CloneTool,
   clonerOf,
+  type Engine,
+  engineOf,
+  enterAttempt,
   forgetTool,
   leaveClaim,
   markExternal,

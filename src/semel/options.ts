@@ -2,7 +2,7 @@
 
 import type { Clock, Random } from '../core/clock.ts';
 import type { Via } from '../core/contract/classify.ts';
-import type { ContractDefaults, OnDoubt } from '../core/contract/contract.ts';
+import { type ContractDefaults, defineContract, type OnDoubt } from '../core/contract/contract.ts';
 import type { Duration } from '../core/contract/duration.ts';
 import { checkKnown, fieldNames } from '../core/contract/known-fields.ts';
 import type { Per } from '../core/contract/period.ts';
@@ -145,6 +145,31 @@ export function checkOptions(given: SemelOptions): void {
 
 export function checkOnceOptions(options: OnceOptions): void {
   checkKnown('The options of once', options, knownOnce, 'INVALID_ARGS');
+}
+
+/** Options in the place of the id would be an id: without effect as options, and once ever instead of once per id. */
+export function checkOnceId(name: string, id: unknown): void {
+  if (!isOnceTerms(id)) return;
+  const fields = Object.keys(id).map((field) => `\`${field}\``);
+  throw new SemelError(
+    'INVALID_ARGS',
+    `once(${JSON.stringify(name)}, …): the second argument is the id, and this one holds options only (${fields.join(', ')}).`,
+    { path: 'id', next: `Pass the id first: once(${JSON.stringify(name)}, id, options, effect).` },
+  );
+}
+
+/** Whether it would be valid as options. `{ provider: 'acme' }` is not: there a provider is an object. */
+function isOnceTerms(id: unknown): id is object {
+  if (typeof id !== 'object' || id === null) return false;
+  const fields = Object.keys(id);
+  if (fields.length === 0 || !fields.every((field) => ownOfOnce.has(field))) return false;
+  const terms = { per: 'ever', ...id, name: 'once', effect: 'write-non-idempotent' } as const;
+  try {
+    defineContract(terms, { hasVerify: 'verify' in id, hasPrepare: false });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The terms of its contract, and the options of the call. */

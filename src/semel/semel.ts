@@ -1,7 +1,6 @@
 // The public object: tools, `once`, identity, records and doubts.
 
-import { hostname } from 'node:os';
-import { type AttemptContext, type Call, createPipeline } from '../call/index.ts';
+import { type AttemptContext, type Call, createPipeline, type RunStep } from '../call/index.ts';
 import { systemClock, systemRandom } from '../core/clock.ts';
 import { describeThrown } from '../core/contract/classify.ts';
 import type { ContractDefaults, IfBusy } from '../core/contract/contract.ts';
@@ -12,11 +11,13 @@ import { SemelError } from '../core/errors.ts';
 import { checkText } from '../core/text.ts';
 import { escapeInvisible } from '../core/visible.ts';
 import { createLedger, type EventName, eventNames, type SemelEvents } from '../ledger/index.ts';
+import { lifeOf } from '../store/process-life.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type Begun, begin } from './begin.ts';
 import { type Ambient, handoff, within } from './calls/ambient.ts';
 import { createCallFactory } from './calls/call-factory.ts';
 import { noOptions } from './calls/call-identity.ts';
+import { withInnerCalls } from './calls/inner-calls.ts';
 import { describeKey, type KeyInfo } from './calls/key-info.ts';
 import type {
   ArgsOf,
@@ -29,6 +30,7 @@ import type {
 } from './definition.ts';
 import { createHousekeeping } from './housekeeping.ts';
 import {
+  checkOnceId,
   checkOnceOptions,
   checkOptions,
   type Limits,
@@ -44,7 +46,14 @@ import { recordRoot, rootsNamespace, sharedWarning } from './place/roots.ts';
 import { resolveStore } from './place/store-choice.ts';
 import { createRecords, type Doubts, type Records } from './records/records.ts';
 import { type SweepOptions, type SweepReport, sweep } from './sweep.ts';
-import { type Clone, type CloneChanges, overrideStore } from './tool-internals.ts';
+import {
+  type Clone,
+  type CloneChanges,
+  type Engine,
+  engineKey,
+  knownKey,
+  overrideStore,
+} from './tool-internals.ts';
 import { type AnyDefinition, createToolbox, type KnownTool } from './toolbox.ts';
 
 export interface Semel extends AsyncDisposable {
@@ -124,15 +133,16 @@ export function createSemel(options: SemelOptions = {}): Semel {
       maxAgeMs: durationMs(('maxAge' in cache ? cache.maxAge : undefined) ?? '5s', 'cache.maxAge'),
     },
   });
-  const pipeline = createPipeline({
-    ledger,
+  const pipelineOptions = {
     clock,
     random,
-    owner: checkText('owner', options.owner) ?? `${hostname()}:${process.pid}`,
+    ...lifeOf(checkText('owner', options.owner), () => facts?.isLocal === true),
     maxResultBytes: limits.resultBytes,
     mayRunUnguarded: options.unguarded ?? true,
     warn: warnDuringCall,
-  });
+  };
+  const shortest = createPipeline({ ledger, ...pipelineOptions, runStep });
+  const pipeline = withInnerCalls(shortest, clock);
   const defaults: ContractDefaults = {
     ...mode.defaults,
     ...options.defaults,
@@ -168,6 +178,16 @@ export function createSemel(options: SemelOptions = {}): Semel {
   let facts: StoreFacts | undefined;
   let opened: Promise<StoreFacts> | undefined;
   let closed: Promise<void> | undefined;
+
+  /** A step is a one-liner, named after its tool. Whose call the tool is decides who gets its steps. */
+  function runStep({ contract, was, names, of, options: terms, work }: Parameters<RunStep>[0]) {
+    const name = `${contract}.${names[0]}`;
+    const forms = [contract, ...was].flatMap((outer) => names.map((each) => ({ name: `${outer}.${each}` })));
+    // With a longer name there was none.
+    const earlier = forms.filter((form) => form.name !== name && form.name.length <= 64);
+    const tool = toolbox.oneLiner(name, { ...terms, share: true, was: earlier }, work);
+    return toolbox.invoke({ tool, schema: undefined, isExternal: false }, { of }, noOptions);
+  }
 
   /** A failing logger must not keep an effect from being recorded. */
   function warnDuringCall(message: string): void {
@@ -236,6 +256,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     warnOnce,
     prepare,
     run: pipeline.run,
+    runHere: shortest.run,
     clone,
   });
 
@@ -245,7 +266,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
       namespace,
       store: overrideStore(change.store?.(store) ?? store, { close: async () => undefined }),
       clock: change.clock?.(clock) ?? clock,
-      // A rehearsal is of what happens in production.
+      // A rehearsal must behave as in production.
       mode: mode.mode === 'observe' ? 'observe' : 'enforce',
       onWarning: () => undefined,
     });
@@ -317,12 +338,15 @@ export function createSemel(options: SemelOptions = {}): Semel {
           `once(${JSON.stringify(name)}, …) needs a function as its last argument.`,
           {
             path: 'effect',
-            next: 'Pass the effect.',
+            next: 'The options come before it: once(name, id, options, async (ctx) => …).',
           },
         );
       }
       // Observe mode also runs what it would refuse; the receipt says so.
-      if (mode.mode !== 'observe') checkOnceOptions(onceOptions as OnceOptions);
+      if (mode.mode !== 'observe') {
+        checkOnceOptions(onceOptions as OnceOptions);
+        if (rest.length === 1) checkOnceId(name, id);
+      }
       const [contract, callOptions] = splitOnceOptions(onceOptions as OnceOptions);
       const tool = toolbox.oneLiner(name, contract, effect as (ctx: AttemptContext<undefined>) => unknown);
       return (await toolbox.invoke({ tool, schema: undefined, isExternal: false }, id, callOptions)) as never;
@@ -363,7 +387,33 @@ export function createSemel(options: SemelOptions = {}): Semel {
     },
     [Symbol.asyncDispose]: () => semel.close(),
   };
-  return semel;
+  const engine: Engine = {
+    namespace,
+    store,
+    pipeline,
+    clock,
+    random,
+    warn: warnOnce,
+    open,
+    async makeCall(fn, args, callOptions) {
+      const named = recordedTool(fn);
+      // Two tools of one name share their records, but each has a `run` of its own.
+      const { tool, schema } = (fn as { [knownKey]?: KnownTool })[knownKey] ?? named;
+      const call = await calls.make(tool, schema, args, callOptions);
+      toolbox.warnOfIdentity(tool, call.args);
+      return call;
+    },
+    find: toolbox.find,
+    listTools: toolbox.list,
+    pipelineOn(other) {
+      const book = createLedger({ store: other, clock, random, cache: { maxBytes: 0, maxAgeMs: 0 } });
+      return {
+        ledger: book,
+        pipeline: withInnerCalls(createPipeline({ ledger: book, ...pipelineOptions }), clock),
+      };
+    },
+  };
+  return Object.defineProperty(semel, engineKey, { value: engine });
 }
 
 /** The address may hold a password: it stays readable, but does not show when the facts are logged. */

@@ -17,6 +17,7 @@ import { items } from '../core/paging.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { type RecordedIdentity, runAs } from './calls/ambient.ts';
+import { findInstant } from './calls/inner-calls.ts';
 import { checkArgs } from './calls/validation.ts';
 import type { KnownTool } from './toolbox.ts';
 
@@ -35,6 +36,16 @@ export interface SweepOptions {
   readonly contract?: string;
   /** Gets every record that stays in doubt, with the reason: a verifier's token may have expired. */
   readonly onOpen?: (open: StillOpen) => void;
+  /** Gets every record that is settled now. */
+  readonly onSettled?: (settled: Swept) => void;
+}
+
+export interface Swept {
+  readonly contract: string;
+  readonly key: string;
+  readonly as: 'landed' | 'notLanded';
+  /** The sweep executed it; otherwise it was found out, or another process was faster. */
+  readonly executed: boolean;
 }
 
 export interface StillOpen {
@@ -49,30 +60,53 @@ export async function sweep(
   pipeline: Pipeline,
   namespace: string,
   findTool: (contract: string) => KnownTool | undefined,
-  { execute = true, contract, onOpen }: SweepOptions,
+  { execute = true, contract, onOpen, onSettled }: SweepOptions,
   warnOnce: (message: string) => void = () => undefined,
 ): Promise<SweepReport> {
   const report = { landed: 0, notLanded: 0, open: 0 };
+  /** Without a tool here: mostly steps, which are decided when their call goes on. */
+  const others: Pick<StoredRecord, 'contract' | 'key' | 'generation'>[] = [];
   const about = { namespace, inDoubt: true, limit: 100, ...(contract === undefined ? {} : { contract }) };
   for await (const record of items((from) => ledger.list({ ...about, ...from }))) {
     const known = findTool(record.contract);
-    const call = known && toCall(known.tool, record);
+    if (known === undefined) {
+      others.push({ ...nameOf(record), generation: record.generation });
+      continue;
+    }
+    const call = toCall(known.tool, record);
     const isLate = record.notAfter !== null && record.readAt > record.notAfter;
     const isStale = isLate || (call !== undefined && isWrite(call, record));
     const canRun = call && execute && !known.isExternal;
     const mayRun = canRun && !isStale && (await fitsSchema(known, call.args, warnOnce));
     const goOn = () => call && (mayRun ? pipeline.run(call) : verifyOnly(pipeline, call));
-    const result = await runAs(recordedIdentity(record), goOn);
+    const result = await runAs({ ...recordedIdentity(record), at: findCallInstant(known, record) }, goOn);
     if (result !== undefined && (await isSettledAndExpired(ledger, record, result))) continue;
     const is = classifyResult(result);
     report[is] += 1;
     if (is === 'open') onOpen?.(describeOpen(record, result));
+    else onSettled?.({ ...nameOf(record), as: is, executed: result?.receipt.executed === true });
+  }
+  for (const { generation, ...name } of others) {
+    const now = await ledger.read(namespace, name.key);
+    if (now?.generation !== generation) continue;
+    const is =
+      now.inDoubt || now.status === 'running' ? 'open' : now.status === 'succeeded' ? 'landed' : 'notLanded';
+    report[is] += 1;
+    if (is === 'open') onOpen?.({ ...name, error: undefined });
+    else onSettled?.({ ...name, as: is, executed: false });
   }
   return report;
 }
 
-function describeOpen({ contract, key }: StoredRecord, result: Result | undefined): StillOpen {
-  return { contract, key, error: result === undefined || result.ok ? undefined : result.error };
+function nameOf({
+  contract,
+  key,
+}: Pick<StoredRecord, 'contract' | 'key'>): Pick<StillOpen, 'contract' | 'key'> {
+  return { contract, key };
+}
+
+function describeOpen(record: StoredRecord, result: Result | undefined): StillOpen {
+  return { ...nameOf(record), error: result === undefined || result.ok ? undefined : result.error };
 }
 
 /** Another write may have replaced it since: only a caller knows whether it is still wanted. */
@@ -135,6 +169,12 @@ function recordedIdentity({ conversation, turn, run, caller }: StoredRecord): Re
     run: run ?? undefined,
     caller: caller ?? undefined,
   };
+}
+
+/** When the call was made, or was said to be: inner calls with a calendar period belong to that day, not to today. */
+function findCallInstant(known: KnownTool | undefined, { createdAt, retention }: StoredRecord): number {
+  const inPeriod = known && findInstant(known.tool.contract, retention?.periodEndsAt ?? null, [createdAt]);
+  return inPeriod ?? createdAt;
 }
 
 /** Only the caller can continue a call whose args were not stored completely. */

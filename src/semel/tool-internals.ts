@@ -1,17 +1,49 @@
-// What adapters, guards, jobs and semel/testing reach behind a tool: its warnings, its name, the lease of an open attempt, and
-// a clone of it as another process would have it. Not public; it may change in any release. Symbols are shared by name, so that two loaded copies of semel agree.
+// What adapters, guards, patterns and semel/testing reach behind a tool or a Semel instance: warnings, a name, the lease of an
+// open attempt, a clone as another process would have it, the path of its calls. Not public; it may change in any release. Symbols are shared by name, so that two loaded copies of semel agree.
 
-import type { Clock } from '../core/clock.ts';
+import type { Call, Pipeline } from '../call/index.ts';
+import type { Clock, Random } from '../core/clock.ts';
+import type { Ledger } from '../ledger/index.ts';
 import type { Store } from '../store/store.ts';
-import type { ToolFunction } from './definition.ts';
+import type { CallOptions, ToolFunction } from './definition.ts';
 import type { Semel } from './semel.ts';
-import type { AnyDefinition } from './toolbox.ts';
+import type { AnyDefinition, KnownTool } from './toolbox.ts';
 
 export const warningKey: unique symbol = Symbol.for('semel.warning') as never;
 export const forgetKey: unique symbol = Symbol.for('semel.forget') as never;
 export const externalKey: unique symbol = Symbol.for('semel.external') as never;
 export const cloneKey: unique symbol = Symbol.for('semel.rebuild') as never;
 export const leaveKey: unique symbol = Symbol.for('semel.leave') as never;
+export const enterKey: unique symbol = Symbol.for('semel.enter') as never;
+export const engineKey: unique symbol = Symbol.for('semel.engine') as never;
+export const knownKey: unique symbol = Symbol.for('semel.known') as never;
+
+/** What a pattern needs of a Semel instance besides its tools. */
+export interface Engine {
+  readonly namespace: string;
+  readonly store: Store;
+  readonly pipeline: Pipeline;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly warn: (message: string) => void;
+  /** Opens the store, and says what is to be warned of. */
+  open(): Promise<unknown>;
+  /** One call of a recorded tool, with its key. Claims nothing. */
+  makeCall(
+    tool: Pick<ToolFunction<unknown, unknown>, 'contract'>,
+    args: unknown,
+    options: CallOptions,
+  ): Promise<Call>;
+  find(contract: string): KnownTool | undefined;
+  /** Every tool, by its current name. */
+  listTools(): readonly string[];
+  /** The same path for calls on another store; no call of this instance shares an execution or a cache with it. */
+  pipelineOn(store: Store): { readonly pipeline: Pipeline; readonly ledger: Ledger };
+}
+
+export function engineOf(semel: object): Engine {
+  return (semel as { [engineKey]: Engine })[engineKey];
+}
 
 /** Warns the program once: a framework shows a tool's answers only to the model. */
 export function warnerOf(tool: object): ((message: string) => void) | undefined {
@@ -30,12 +62,18 @@ export function markExternal(tool: object): void {
 
 /**
  * Leaves the claim of an open attempt to its lease, which ends after this time; false: the claim is not held any more. The
- * process must exit without closing its Semel, which would release the claim.
+ * attempt is over then, and is not settled.
  */
 export async function leaveClaim(attempt: object, leaseMs: number): Promise<boolean> {
   return (
     (await (attempt as { [leaveKey]?: (leaseMs: number) => Promise<boolean> })[leaveKey]?.(leaseMs)) ?? false
   );
+}
+
+/** Runs work as part of an open attempt: its calls may still be made while this Semel closes, and must not repeat the attempt's own. */
+export function enterAttempt<T>(attempt: object, work: () => T): T {
+  const enter = (attempt as { [enterKey]?: (work: () => T) => T })[enterKey];
+  return enter === undefined ? work() : enter(work);
 }
 
 /** What differs in the other process. */

@@ -16,6 +16,7 @@ import { isSemelError, SemelError, withReceipt } from '../core/errors.ts';
 import { isGeneratorFunction } from '../core/plain.ts';
 import { withoutUndefined } from './calls/ambient.ts';
 import { noOptions } from './calls/call-identity.ts';
+import { belongsHere } from './calls/inner-calls.ts';
 import { createContractWarnings } from './contract-warnings.ts';
 import type { CallOptions, ClassifyTable, ToolDefinition, ToolFunction } from './definition.ts';
 import type { OnceTerms } from './options.ts';
@@ -27,6 +28,7 @@ import {
   cloneKey,
   externalKey,
   forgetKey,
+  knownKey,
   warningKey,
 } from './tool-internals.ts';
 
@@ -43,9 +45,15 @@ export interface Toolbox {
   /** Makes one call. */
   invoke(known: KnownTool, args: unknown, options: CallOptions): Promise<unknown>;
   /** A tool for `once`: its effect is a new closure at each call. */
-  oneLiner(name: string, options: OnceTerms, effect: (ctx: AttemptContext<undefined>) => unknown): Tool;
+  oneLiner(
+    name: string,
+    options: OnceTerms & Pick<AnyDefinition, 'was'>,
+    effect: (ctx: AttemptContext<undefined>) => unknown,
+  ): Tool;
   /** By its current or an earlier name. Does not find one-liners: their effect ends with the call. */
   find(name: string): KnownTool | undefined;
+  /** Every tool, by its current name. */
+  list(): readonly string[];
   /** Warns once of what looks wrong with the identity of these args. */
   warnOfIdentity(tool: Tool, args: unknown): void;
 }
@@ -59,6 +67,8 @@ export interface ToolboxSource {
   /** Returns a promise only if it has to wait, like `run`. */
   readonly prepare: (known: KnownTool, args: unknown, options: CallOptions) => Call | Promise<Call>;
   readonly run: (call: Call) => Result | Promise<Result>;
+  /** The same, a step shorter, for a call that belongs where the code around it does. */
+  readonly runHere: (call: Call) => Result | Promise<Result>;
   readonly clone: (definition: AnyDefinition, change: CloneChanges) => Clone;
 }
 
@@ -68,6 +78,7 @@ export function createToolbox({
   warnOnce,
   prepare,
   run,
+  runHere,
   clone,
 }: ToolboxSource): Toolbox {
   const shapes = new Map<string, string>();
@@ -77,12 +88,14 @@ export function createToolbox({
   const classifierOf = (given: Tool['classify'] | ClassifyTable) =>
     isDevelopment ? releaseOwnMistakes(compileClassifier(given)) : compileClassifier(given);
 
-  function claimName(contract: Tool['contract']): void {
+  /** `mayDiffer`: fields that do not change what the two of them do with a record. */
+  function claimName(contract: Tool['contract'], mayDiffer: readonly string[] = []): void {
     const { name } = contract;
     const shape = describeShape(contract);
     const known = shapes.get(name) ?? shape;
-    if (known !== shape) {
-      const different = findDifferences(known, shape).map((field) => `\`${field}\``);
+    const found = known === shape ? [] : findDifferences(known, shape);
+    const different = found.filter((field) => !mayDiffer.includes(field)).map((field) => `\`${field}\``);
+    if (different.length > 0) {
       const next = 'Give one of them another name, or both the same terms.';
       throw new SemelError(
         'CONTRACT_INVALID',
@@ -115,7 +128,9 @@ export function createToolbox({
     let calling: Result | Promise<Result>;
     try {
       const call = prepare(known, args, options);
-      calling = pace(call instanceof Promise ? call.then(run) : run(call));
+      calling = pace(
+        call instanceof Promise ? call.then(run) : belongsHere(call) ? runHere(call) : run(call),
+      );
     } catch (error) {
       calling = pace(Promise.reject(error));
     }
@@ -188,6 +203,7 @@ export function createToolbox({
         known.isExternal = true;
       };
       Object.defineProperty(guarded, externalKey, { value: markExternal });
+      Object.defineProperty(guarded, knownKey, { value: known });
       const { description, input } = definition;
       return Object.assign(guarded, { try: attempt, contract, description, input });
     },
@@ -222,7 +238,8 @@ export function createToolbox({
             path: 'content',
             next: 'Define a tool: its `run` gets the args of the first attempt. Or leave out `content` or `provider`.',
           });
-        claimName(made);
+        // The runs of a job are not all remembered for the same time.
+        claimName(made, ['window', 'failureWindow']);
         oneLiners.set(shape, made);
         forgetOldest();
         return made;
@@ -233,6 +250,7 @@ export function createToolbox({
       const isEarlierName = ({ tool }: KnownTool) => tool.contract.was.some((form) => form.name === name);
       return tools.get(name) ?? [...tools.values()].find(isEarlierName);
     },
+    list: () => [...tools.keys()],
     warnOfIdentity: ({ contract }, args) => warnings.ofIdentity(contract, args),
   };
 }

@@ -164,6 +164,11 @@ describe('calls are refused before anything is claimed', () => {
     ["an instant that is ''", {}, {}, { at: '' }, 'INVALID_ARGS', 'at'],
     ['an instant that is []', {}, {}, { at: [] }, 'INVALID_ARGS', 'at'],
     ['an instant that is true', {}, {}, { at: true }, 'INVALID_ARGS', 'at'],
+    // `null` is not "as around it": a missing id would be taken for the surrounding one.
+    ['null as at', {}, {}, { at: null }, 'INVALID_ARGS', 'at'],
+    ['null as conversation', {}, {}, { conversation: null }, 'INVALID_ARGS', 'conversation'],
+    ['null as turn', {}, {}, { turn: null }, 'INVALID_ARGS', 'turn'],
+    ['null as run', {}, {}, { run: null }, 'INVALID_ARGS', 'run'],
     ['an instant that is null', {}, {}, { notAfter: null }, 'INVALID_ARGS', 'notAfter'],
     ["an instant that is '1781859720000'", {}, {}, { at: '1781859720000' }, 'INVALID_ARGS', 'at'],
     ['a key of spaces', {}, {}, { key: ' \u00a0\u200b' }, 'INVALID_ARGS', 'key'],
@@ -259,6 +264,24 @@ describe('calls are refused before anything is claimed', () => {
     await expect(semel.once('a', undefined, () => 1)).rejects.toMatchObject({ code: 'NOT_CANONICAL' });
     await expect(semel.once('a', 1, { per: 'daily' as Any }, () => 1)).rejects.toMatchObject({ path: 'per' });
     expect(await isEmpty(made)).toBe(true);
+  });
+
+  test('options of `once` in the place of the id, which would land once for good', async () => {
+    const semel = quick();
+    for (const id of [{ via: 'fetch' }, { timeout: '5s', ifBusy: 'fail' }, { verify: () => landed(1) }]) {
+      const run = () => expect.fail('not run');
+      const refused = {
+        code: 'INVALID_ARGS',
+        path: 'id',
+        message: expect.stringMatching(/Pass the id first/),
+      };
+      await expect(semel.once('mail', id, run)).rejects.toMatchObject(refused);
+      const job = semel.job('report', {}, async ({ once }) => void (await once('mail', id, run)));
+      await expect(job.run()).rejects.toMatchObject(refused);
+    }
+    expect(await semel.once('sync', { provider: 'acme' }, () => 'an id')).toBe('an id');
+    expect(await semel.once('sync', { window: 'left', via: 'fetch' }, () => 'too')).toBe('too');
+    expect(await semel.once('sync', { via: 'fetch' }, {}, () => 'with options')).toBe('with options');
   });
 
   test('`begin` takes tools of this semel that are recorded', async () => {
@@ -409,7 +432,7 @@ test('an unknown field is refused, with the likely one', () => {
   );
 });
 
-describe('an option that nobody reads is refused, with the one that was meant', () => {
+describe('an unknown option is refused, with the nearest known one', () => {
   test.each([
     [{ namspace: 'shop' }, /createSemel: there is no field `namspace`.*`namespace`/],
     [{ limits: { argBytes: 1 } }, /limits: there is no field `argBytes`.*`argsBytes`/],

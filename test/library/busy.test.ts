@@ -30,7 +30,7 @@ function slow() {
   return { run, ran, ends };
 }
 
-test('who waits long for another worker says so once, and when it goes on if that has died', async () => {
+test('a long wait for another worker warns once, and says when it ends if that worker has died', async () => {
   const made = rig({ owner: 'there:7' });
   const { run, ends } = slow();
   const first = made
@@ -55,7 +55,7 @@ test('who waits long for another worker says so once, and when it goes on if tha
 });
 
 describe('in one process', () => {
-  test('who shares a run waits no longer than `wait`, and the run goes on', async () => {
+  test('a sharing caller waits no longer than `wait`, and the run continues', async () => {
     const made = rig();
     const { run, ran, ends } = slow();
     const tool = made.semel.tool({ ...base, wait: '100ms', run });
@@ -164,7 +164,7 @@ describe('in one process', () => {
     expect(await tool({ id: 1 })).toBe('REENTRANT');
   });
 
-  test('what a run left behind may call it again once it is over', async () => {
+  test('code left behind by a run may call it again once the run is over', async () => {
     const semel = quick();
     const over = gate();
     let later: Promise<unknown> = Promise.resolve();
@@ -352,7 +352,7 @@ describe('giving up', () => {
     expect(await second).toMatchObject({ ok: true, value: 'sent' });
   });
 
-  test('after the line: the caller is answered at once and not told that nothing was run; the effect is told, and heard out', async () => {
+  test('after dispatch: the caller is answered at once, without "nothing was run"; the effect is aborted and awaited', async () => {
     const semel = quick();
     const caller = new AbortController();
     const { ends, run } = slow();
@@ -396,7 +396,7 @@ describe('giving up', () => {
     expect(record.error?.message).not.toMatch(/Nothing was run|Call again/);
   });
 
-  test('one of several sharers leaves, the leader too; the run goes on for the others', async () => {
+  test('if one of several sharers leaves, even the leader, the run continues for the others', async () => {
     const semel = quick();
     const { run, ran, ends } = slow();
     let seen: AbortSignal | undefined;

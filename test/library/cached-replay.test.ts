@@ -5,7 +5,7 @@ import { channel } from 'node:diagnostics_channel';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { day, Rejected } from 'semel';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { quick, rest, rig } from './support.ts';
 
 const base = { name: 'post', effect: 'write-non-idempotent', per: 'ever' } as const;
@@ -227,13 +227,13 @@ describe('who gets it', () => {
     expect(await shared.tool(1, { caller: 'bob' })).toBe(1);
   });
 
-  test('nobody who uses the same key for other args', async () => {
+  test('not a caller with the same key and other args', async () => {
     const { tool } = cached();
     await thrice(() => tool({ id: 1 }, { key: 'k' }));
     expect(await tool.try({ id: 2 }, { key: 'k' })).toMatchObject({ error: { code: 'KEY_CONFLICT' } });
   });
 
-  test('nobody who may not call, has given up, or calls what is closed', async () => {
+  test('not a caller without permission, one that has given up, or a call on a closed instance', async () => {
     const { semel, tool } = cached({ permissions: ['pay'] });
     const may = { permissions: ['pay'] };
     await thrice(() => tool(1, may));
@@ -329,7 +329,7 @@ describe('how long it is kept', () => {
   });
 });
 
-describe('what is told of it', () => {
+describe('what is reported about it', () => {
   test('each replay to those who listen, while they do', async () => {
     const { semel, tool } = cached();
     await thrice(() => tool(1));
@@ -427,10 +427,12 @@ test('a tool that is redefined for each request is not kept', async () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   // A weak reference is let go in a later turn only.
-  await vi.waitFor(() => {
-    collect();
-    expect(first.deref() === undefined).toBe(true);
-  });
+  await expect
+    .poll(() => {
+      collect();
+      return first.deref() === undefined;
+    })
+    .toBe(true);
 });
 
 test('its memory is bounded, also where what was asked is too long to be stored', async () => {

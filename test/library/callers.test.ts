@@ -101,7 +101,7 @@ describe.each([
     expect(runs).toBe(1);
   });
 
-  test('does not settle a doubt, nor hear of it: verify is not asked for it', async () => {
+  test('does not settle or see a doubt: verify is not called for it', async () => {
     const semel = quick();
     let looks = 0;
     let hasLanded = false;
@@ -249,7 +249,7 @@ test('where the contract says share, a caller in another process replays, waits 
   expect(await clock.until(found)).toMatchObject({ ok: true, value: 'found' });
 });
 
-test('what is written each time anew is written for each caller: after the other one, and also where that one crashed', async () => {
+test('a repeatable write runs for each caller: after the other one, even if that one crashed', async () => {
   const { semel, another, clock } = rig();
   const ends = [gate<string>(), gate<string>(), gate<string>()];
   let runs = 0;
@@ -331,7 +331,7 @@ test.each(['', '  ', 7, null, '\ud800'])('%j is not a caller', async (caller) =>
   });
 });
 
-test('a sweep settles a doubt in the name of its caller, and the value is that caller’s', async () => {
+test('a sweep settles a doubt for its caller, who owns the value', async () => {
   const { semel, clock } = rig();
   let attempts = 0;
   const refund = semel.tool({
@@ -350,7 +350,7 @@ test('a sweep settles a doubt in the name of its caller, and the value is that c
   expect(await as(semel, 'ann', () => refund(args))).toBe('done');
 });
 
-test('export and import keep whose a record is', async () => {
+test('export and import keep a record’s caller', async () => {
   const from = quick();
   const to = quick();
   const define = (semel: Semel) => semel.tool({ ...perEver, run: (_: Refund) => secret });
@@ -382,7 +382,7 @@ test('the refusal is in the history of the record and an event', async () => {
   await refund.try(args, { caller: 'bob' });
   expect(events).toMatchObject([{ contract: 'refund', key: receipt.key }]);
   expect(await semel.records.history(receipt.key)).toMatchObject([
-    { type: 'conflict', detail: { because: 'it is of another caller' } },
+    { type: 'conflict', detail: { because: 'it belongs to another caller' } },
   ]);
 });
 

@@ -66,7 +66,7 @@ describe('requests through ctx.fetch, where every effect goes through it', () =>
       'NOT_LANDED',
       'released',
     ]),
-    ...[408, 409, 425, 500, 502, 503, 504].map((status): [string, string, ErrorCode, string] => [
+    ...[408, 409, 425, 499, 500, 502, 503, 504].map((status): [string, string, ErrorCode, string] => [
       `ambiguous (${status})`,
       `/status/${status}`,
       'IN_DOUBT',
@@ -250,7 +250,7 @@ describe('what the tool says itself', () => {
     expect(result).toMatchObject({ ok: true, value: { id: 7 } });
   });
 
-  test('PartialSuccess tells what landed', async () => {
+  test('PartialSuccess reports what landed', async () => {
     const { result } = await ended(fails(new PartialSuccess(['a'], 'two of three')));
     expect(result.ok ? undefined : result.error).toMatchObject({ code: 'PARTIAL_SUCCESS', value: ['a'] });
     expect(result.ok ? '' : result.error.message).toMatch(/two of three/);
@@ -459,7 +459,7 @@ describe('the line', () => {
     expect(await ended(run, { dispatch: 'explicit' })).toMatchObject({ status: 'unknown' });
   });
 
-  test('the first request that is no reading crosses it', async () => {
+  test('the first request that is not a read crosses it', async () => {
     const run: Run = async (ctx) => {
       await ctx.fetch(`${server.url}/status/200`);
       throw new Error('before');
@@ -472,7 +472,7 @@ describe('the line', () => {
     expect(await ended(late, { dispatch: 'explicit' })).toMatchObject({ status: 'unknown' });
   });
 
-  test('returning without having crossed it is told at once, is never retried, and says what to write', async () => {
+  test('returning without a dispatch is an error at once, is never retried, and says what to write', async () => {
     let ran = 0;
     const { code, result, status } = await ended(
       () => {
@@ -516,6 +516,34 @@ describe('the line', () => {
     expect(await tool({ to: 'ann', hint: 'c' })).toBe(2);
     expect(sent).toEqual(['Dear ann, b (draft 2)', 'Dear ann, b (draft 2)']);
     expect(prepared).toBe(2);
+  });
+
+  test.each([
+    ['a request', (ctx: AttemptContext) => ctx.fetch(`${server.url}/model`, { method: 'POST' })],
+    ['a step', (ctx: AttemptContext) => ctx.step('draft', () => undefined)],
+    ['`ctx.dispatch`', (ctx: AttemptContext) => ctx.dispatch()],
+  ])('prepared with the help of %s, which dispatches: its output is stored all the same', async (_, use) => {
+    const semel = quick();
+    const sent: unknown[] = [];
+    let drafts = 0;
+    const tool = semel.tool({
+      ...base,
+      name: 'mail',
+      provider: { name: 'mailer', window: '30d', hosts: [server.host] },
+      async prepare(_: object, ctx) {
+        await use(ctx as AttemptContext);
+        drafts += 1;
+        return `draft ${drafts}`;
+      },
+      run: (_, ctx) => {
+        sent.push(ctx.prepared);
+        if (sent.length === 1) throw new Error('socket hang up');
+        return sent.length;
+      },
+    });
+    expect(await tool.try({})).toMatchObject({ error: { code: 'IN_DOUBT' } });
+    expect(await tool({})).toBe(2);
+    expect(sent).toEqual(['draft 1', 'draft 1']);
   });
 
   test('prepared output that cannot be stored is refused before anything is sent', async () => {

@@ -59,7 +59,7 @@ test('after the grace, what was dispatched is unknown, and the rest is released,
   ]);
 });
 
-test('calls that wait for another process are released', async () => {
+test('calls that wait for another process end', async () => {
   const made = rig();
   const end = gate<string>();
   const running = made.semel.tool({ ...base, run: () => end.promise })({});

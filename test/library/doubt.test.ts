@@ -427,7 +427,7 @@ test("`onDoubt: 'rerun'` runs it again and names that in the receipt", async () 
   expect(sent).toHaveLength(2);
 });
 
-test('an attempt that lands beside its accepted repetition tells of itself, not of the attempt that holds the key', async () => {
+test('an attempt that lands beside its accepted repetition reports itself, not the attempt that holds the key', async () => {
   const { clock, another } = rig({ onDoubt: 'rerun' });
   const first = gate<string>();
   const second = gate<string>();
@@ -537,7 +537,7 @@ describe('resolve', () => {
     expect(error.message).toContain(ref);
   });
 
-  test('a decision that is none of the four is refused', async () => {
+  test('an unknown decision is refused', async () => {
     const { semel, ref } = await inDoubt();
     for (const wrong of ['not-landed', {}, undefined, null]) {
       const error = await errorOf(semel.doubts.resolve(ref, wrong as never));
@@ -617,7 +617,7 @@ describe('sweep', () => {
     expect(sent).toEqual([{ to: 'ann' }, { to: 'bob' }, { to: 'bob' }]);
   });
 
-  test('of a record that is gone meanwhile does not answer who asks anew', async () => {
+  test('of a record that is gone does not answer a new call', async () => {
     const { semel, store, another } = rig();
     const { sent, send } = mailer(1);
     const tool = semel.tool({
@@ -845,6 +845,26 @@ test('a deliberate repetition says why, in its record too', async () => {
   expect(items.map(({ again }) => again).sort()).toEqual(['she asked for it once more', undefined]);
 });
 
+test('after a person let it run again, `verify` still looks as far back as the first attempt', async () => {
+  const made = rig();
+  const sentAt = new Date(made.clock.now());
+  const lookedBackTo: (Date | undefined)[] = [];
+  const tool = made.semel.tool({
+    ...mail,
+    run: (args: Mail) => mailer().send(args),
+    verify: (_, { firstDispatchedAt }) => {
+      lookedBackTo.push(firstDispatchedAt);
+      return unsure('the service is down');
+    },
+  });
+  await errorOf(tool({ to: 'ann' }));
+  await made.clock.advance(hour);
+  await made.semel.doubts.resolve((await theDoubt(made)).ref, 'runAgain');
+  await errorOf(tool({ to: 'ann' }));
+  await errorOf(tool({ to: 'ann' }));
+  expect(lookedBackTo).toEqual([sentAt, sentAt, sentAt]);
+});
+
 test('"not landed" counts as of when the target was looked at, and never later than now', async () => {
   const made = rig();
   const tool = made.semel.tool({ ...mail, run: (args: Mail) => mailer().send(args) });
@@ -853,7 +873,24 @@ test('"not landed" counts as of when the target was looked at, and never later t
   const looked = (at: number) => made.semel.doubts.resolve(ref, 'notLanded', { lookedAt: new Date(at) });
   const early = made.clock.now() + 30_000;
   expect((await errorOf(looked(early + hour))).code).toBe('RESOLVE_STALE');
+  expect(await errorOf(looked(Number.NaN))).toMatchObject({ code: 'INVALID_ARGS', path: 'lookedAt' });
   await made.clock.advance(hour);
   expect((await errorOf(looked(early))).code).toBe('RESOLVE_STALE');
   expect(await looked(early + minute)).toMatchObject({ status: 'released', doubt: false });
+});
+
+test('"not landed" counts as of when it was said, although the machine slept before the ledger heard it', async () => {
+  const made = rig();
+  const tool = made.semel.tool({ ...mail, run: (args: Mail) => mailer().send(args) });
+  await errorOf(tool({ to: 'ann' }));
+  const { ref } = await theDoubt(made);
+  let asleepMs = 0;
+  const laptop = made.another({ clock: { ...made.clock, mono: () => made.clock.mono() - asleepMs } });
+  made.store.before = () => {
+    made.store.before = undefined;
+    asleepMs = hour;
+    made.clock.jump(asleepMs);
+  };
+  expect((await errorOf(laptop.doubts.resolve(ref, 'notLanded'))).code).toBe('RESOLVE_STALE');
+  expect(await laptop.doubts.resolve(ref, 'notLanded')).toMatchObject({ status: 'released', doubt: false });
 });

@@ -128,7 +128,7 @@ describe('too late', () => {
     expect(await observed()).toBe('replay');
   });
 
-  test('an execution that started in time is shared by calls without a limit', async () => {
+  test('calls without a deadline share an execution that started in time', async () => {
     const made = rig({ limits: { resultBytes: 10 } });
     const end = gate<string>();
     const tool = made.semel.tool({ ...base, run: () => end.promise });

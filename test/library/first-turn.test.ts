@@ -154,7 +154,7 @@ test('a call that cannot look it up does not run it', async () => {
   expect(made.ran).toHaveLength(0);
 });
 
-test('a mark whose settlement was lost goes on telling the first turn', async () => {
+test('a mark whose settlement was lost still names the first turn', async () => {
   const made = refunds();
   const store = hookedStore(made.store, {
     before: async (method, request) => {

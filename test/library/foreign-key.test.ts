@@ -113,7 +113,7 @@ test('nor by a later try of the same call', async () => {
   expect(pay.effects.size).toBe(1);
 });
 
-test('a key that the tool asked for is ours, and is re-run', async () => {
+test('a key that the tool read from ctx is ours, and allows a re-run', async () => {
   const pay = await payments();
   const { semel, warnings } = rig();
   const tool = refund(semel, pay, {}, (ctx, url) =>

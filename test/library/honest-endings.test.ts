@@ -24,7 +24,7 @@ describe('IN_DOUBT is retriable where `verify` can decide at the next call', () 
     await clock.advance(30_000);
     const { error } = (await tool.try({})) as { error: SemelError };
     expect(error).toMatchObject({ code: 'IN_DOUBT', retriable: true });
-    expect(error.correctiveAction).toContain('call again: `verify` is asked');
+    expect(error.correctiveAction).toContain('call again: semel then asks `verify`');
     expect(runs).toBe(1);
   });
 
@@ -69,7 +69,7 @@ describe('a caller who gives up after the line', () => {
     expect(await tool({})).toBe('sent');
   });
 
-  test('hears that nothing was started where nothing was', async () => {
+  test('learns that nothing was started, if that is so', async () => {
     const { semel } = rig();
     const tool = semel.tool({
       ...mail,
@@ -119,7 +119,7 @@ describe('the event `doubt`', () => {
     expect(doubts).toHaveLength(1);
   });
 
-  test('is emitted once for a run that goes on after its timeout', async () => {
+  test('is emitted once for a run that continues after its timeout', async () => {
     const { semel, clock } = rig();
     const doubts: unknown[] = [];
     semel.on('doubt', (event) => doubts.push(event));

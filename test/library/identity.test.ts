@@ -389,7 +389,7 @@ describe('drift', () => {
     return two.receipt.drift;
   }
 
-  test('a replay tells which content fields differ from what was executed', async () => {
+  test('a replay lists the content fields that differ from what was executed', async () => {
     const first = { id: 1, subject: 'a', body: 'b', cc: ['x'] };
     expect(await driftBetween({ identity: ['id'] }, first, first)).toEqual([]);
     expect(await driftBetween({ identity: ['id'] }, first, { ...first, body: 'B', cc: ['y'] })).toEqual([

@@ -27,7 +27,7 @@ describe('heartbeat', () => {
     expect(await call).toMatchObject({ ok: true, value: 'done', receipt: { attempt: 1 } });
   });
 
-  test('it ends with the timeout: what hangs does not block for ever', async () => {
+  test('it ends with the timeout: a hanging effect does not block for ever', async () => {
     const made = rig();
     const tool = made.semel.tool({ ...base, timeout: '5m', run: () => new Promise(() => undefined) });
     const call = tool.try({});
@@ -165,7 +165,7 @@ describe('heartbeat', () => {
     expect(crossed).toBe(1);
   });
 
-  test('a blocked event loop goes on if no other worker took its key', async () => {
+  test('a worker with a blocked event loop continues if no other took its key', async () => {
     const made = rig();
     const slow = gate();
     const tool = made.semel.tool({
@@ -262,7 +262,7 @@ describe('heartbeat', () => {
       expect(requests.map(({ path }) => path)).toEqual(['/moved', '/here']);
     });
 
-    test('goes on where nobody came', async () => {
+    test('continues if nobody took over', async () => {
       const { made, requests, slow, call } = await sending({ timeout: 'none' });
       made.clock.jump(26 * 3_600_000);
       slow.resolve();

@@ -76,7 +76,7 @@ test('what is new is claimed after the look, and run once however many ask at on
   expect(made.asked).toEqual({ looks: 3, claims: 1 });
 });
 
-test('a tool that is asked for new things is not looked at first', async () => {
+test('a tool with mostly new calls does not glance first', async () => {
   const made = remote();
   const { send } = await askedAgain(made);
   for (let id = 10; id < 30; id += 1) await send({ id });
@@ -85,7 +85,7 @@ test('a tool that is asked for new things is not looked at first', async () => {
   expect(made.asked.looks).toBe(0);
 });
 
-test('where the look fails, the claim tells what is wrong, or does the work', async () => {
+test('if the glance fails, the claim reports the error or does the work', async () => {
   const made = remote();
   const { send } = await askedAgain(made);
   made.lookBy(async () => {

@@ -120,3 +120,42 @@ test('is not reported as done by the late success of another write, after one th
   second.reject(new Error('socket hang up'));
   expect(await made.clock.until(next)).toMatchObject({ ok: false });
 });
+
+test.each(['a plain write', 'a prepared write'] as const)(
+  '%s that failed is not told as done by the late success of what a person let run again',
+  async (kind) => {
+    const made = rig();
+    const late = gate();
+    const strict = made.another().tool({
+      ...before,
+      ...kinds[kind],
+      timeout: '10s',
+      run: ({ to }: Light) => late.promise.then(() => `strictly ${to}`),
+    });
+    void strict.try({ id: 1, to: 'on' });
+    await made.clock.advance(30_000);
+    const [open] = (await made.semel.records.list({ inDoubt: true })).items;
+    await made.semel.doubts.resolve(open!.ref, 'runAgain', { by: 'ann' });
+    const fails = gate();
+    const set = made.semel.tool({
+      ...base,
+      ...kinds[kind],
+      per: 'ever',
+      run: async (_: Light) => {
+        await fails.promise;
+        throw new Error('the lamp is locked');
+      },
+    });
+    const off = set.try({ id: 1, to: 'off' });
+    await made.clock.advance(1_000);
+    late.resolve();
+    await made.clock.advance(1_000);
+    fails.resolve();
+    expect(await made.clock.until(off)).toMatchObject({
+      ok: false,
+      error: { code: 'FAILED', retriable: true, message: expect.stringContaining('the lamp is locked') },
+    });
+    // The open question itself is settled.
+    expect((await made.semel.records.list({ inDoubt: true })).items).toEqual([]);
+  },
+);

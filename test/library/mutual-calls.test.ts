@@ -57,7 +57,7 @@ test.each(['write-non-idempotent', 'write-idempotent'])(
       result.ok ? '' : String((result.error.cause as Error).message),
     );
     expect(told.join()).toMatch(
-      /(a was called from inside the run of b|b was called from inside the run of a), and waits/,
+      /(a was called from inside the run of b|b was called from inside the run of a), and would wait/,
     );
   },
 );

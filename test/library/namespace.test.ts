@@ -268,7 +268,7 @@ describe('two projects of one name', () => {
     expect(warnings.filter((warning) => warning.includes('could not check whether'))).toHaveLength(1);
   });
 
-  test('that have no name share "default", and are told as well', async () => {
+  test('without a name share "default", and are warned too', async () => {
     file('a/job.mjs');
     file('b/job.mjs');
     const store = `sqlite:${path('nameless.db')}`;

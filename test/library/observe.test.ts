@@ -242,7 +242,7 @@ describe('begin', () => {
     expect(record).toMatchObject({ status, error: { message: 'reset' } });
   });
 
-  test('goes on without the store', async () => {
+  test('continues without the store', async () => {
     const made = rig({ mode: 'observe' });
     made.store.break();
     const attempt = await made.clock.until(begun(made, { id: 1 }));

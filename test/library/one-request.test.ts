@@ -16,7 +16,14 @@ import ky from 'ky';
 import OpenAI from 'openai';
 import { type AttemptContext, oneRequest, type Seen } from 'semel';
 import Stripe from 'stripe';
-import { request as undiciRequest } from 'undici';
+import {
+  type Dispatcher,
+  getGlobalDispatcher,
+  interceptors,
+  Pool,
+  setGlobalDispatcher,
+  request as undiciRequest,
+} from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deafAddress, rig, type Target, target } from './support.ts';
 
@@ -170,7 +177,7 @@ describe.each(names)('with %s', (name) => {
     expect(answer).toMatchObject({ code: 'NOT_LANDED', retryAfterMs: 7_000 });
   });
 
-  test.each(['/status/408', '/status/409', '/status/500', '/status/503', '/reset', '/hang'])(
+  test.each(['/status/408', '/status/409', '/status/499', '/status/500', '/status/503', '/reset', '/hang'])(
     'nobody knows after %s',
     async (path) => {
       expect(await play(at(server.url, path))).toMatchObject({ code: 'IN_DOUBT' });
@@ -558,4 +565,52 @@ test('a `retry` waits as long as the target asks', async () => {
   const result = await clock.until(tool.try({ id: 1 }));
   expect(result).toMatchObject({ ok: false, error: { code: 'NOT_LANDED', retryAfterMs: 60_000 } });
   expect({ calls, waited: clock.now() - started }).toEqual({ calls: 2, waited: 7_000 });
+});
+
+describe('a dispatcher that repeats a request below its client', () => {
+  const erase = { method: 'DELETE' } as const;
+
+  test.each<[string, object, (url: string, ctx: AttemptContext, dispatcher: Dispatcher) => Promise<number>]>([
+    [
+      'undici',
+      {},
+      async (url, _, dispatcher) => {
+        const { statusCode, body } = await undiciRequest(url, { ...erase, dispatcher });
+        await body.text();
+        return statusCode;
+      },
+    ],
+    ['ctx.fetch', {}, async (url, ctx) => (await ctx.fetch(url, erase)).status],
+    [
+      'ctx.fetch, via',
+      { classify: undefined, via: 'fetch' },
+      async (url, ctx) => (await ctx.fetch(url, erase)).status,
+    ],
+  ])('%s: what the last answer refuses, the first request may have done', async (_, more, send) => {
+    const path = `/retried?n=${++count}`;
+    const retried = await target((request, response) => {
+      if (request.method === 'GET') return void response.end('{}');
+      if (retried.requests.filter(({ method }) => method === 'DELETE').length === 1)
+        return void request.socket.destroy();
+      response.writeHead(412).end('{}');
+    });
+    const dispatcher = new Pool(retried.url, { connections: 1 }).compose(
+      interceptors.retry({ minTimeout: 5, maxTimeout: 10 }),
+    );
+    // Opened before the run: the callbacks of a connection have the context in which it was opened.
+    await (await undiciRequest(retried.url, { dispatcher })).body.text();
+    const before = getGlobalDispatcher();
+    setGlobalDispatcher(dispatcher);
+    try {
+      const { code } = await ended(async (ctx) => {
+        const status = await send(`${retried.url}${path}`, ctx, dispatcher);
+        throw Object.assign(new Error(`HTTP ${status}`), { status });
+      }, more);
+      expect(retried.requests.filter(({ method }) => method === 'DELETE')).toHaveLength(2);
+      expect(code).toBe('IN_DOUBT');
+    } finally {
+      setGlobalDispatcher(before);
+      await dispatcher.close();
+    }
+  });
 });

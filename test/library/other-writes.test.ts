@@ -178,7 +178,7 @@ test('a late write is not reported as done because an earlier one landed', async
   expect(await made.clock.until(late)).toMatchObject({ ok: false, error: { code: 'EXPIRED' } });
 });
 
-test('a write that fails is not told as done because `verify` finds what a crashed one wrote', async () => {
+test('a failed write is not reported as done because `verify` finds what a crashed one wrote', async () => {
   const made = rig();
   void made
     .another()
@@ -329,3 +329,78 @@ test.each(['landed', 'notLanded'] as const)(
     expect(states).toEqual(['dim', 'off', 'on']);
   },
 );
+
+test('a write whose lease is over, and which fails, does not get the late success of another one', async () => {
+  const made = rig();
+  const first = gate<string>();
+  const second = gate<string>();
+  const start = (semel: typeof made.semel, ending: Promise<string>, to: string) =>
+    semel.tool({ ...base, run: (_: Light) => ending }).try({ id: 1, to });
+  const slow = start(made.another(), first.promise, 'off');
+  await rest();
+  made.store.break('renew');
+  await made.clock.advance(31_000);
+  const next = start(made.semel, second.promise, 'on');
+  await made.clock.advance(31_000);
+  first.resolve('off');
+  expect(await made.clock.until(slow)).toMatchObject({ ok: true, value: 'off' });
+  made.store.repair();
+  second.reject(new Error('socket hang up'));
+  expect(await made.clock.until(next)).toMatchObject({ ok: false });
+});
+
+describe('a write whose content is redacted', () => {
+  const secret = { name: 'password.set', effect: 'write-idempotent', identity: ['id'] } as const;
+  const redactions = { 'the field': ['to'], 'a part of it': ['to.text'] } as const;
+
+  test.each(Object.entries(redactions))('%s: is not shared with another one', async (_, redact) => {
+    const made = rig();
+    const writes: string[] = [];
+    const gate = Promise.withResolvers<void>();
+    const set = made.semel.tool({
+      ...secret,
+      redact,
+      run: async ({ to }: { id: number; to: { text: string } }) => {
+        writes.push(to.text);
+        if (to.text === 'first') await gate.promise;
+        return to.text;
+      },
+    });
+    const call = (text: string) => set.try({ id: 1, to: { text } });
+    const first = call('first');
+    await rest();
+    // Both wait for the first: neither has started when the other comes.
+    const others = ['old', 'new'].map(call);
+    await rest();
+    gate.resolve();
+    const [, second, third] = await made.clock.until(Promise.all([first, ...others]));
+    expect(second).toMatchObject({ value: 'old', receipt: { drift: [] } });
+    expect(third).toMatchObject({ value: 'new', receipt: { executed: true } });
+    expect(writes.toSorted()).toEqual(['first', 'new', 'old']);
+  });
+
+  test('is not sent as what was prepared for one whose worker died, nor under its key', async () => {
+    const made = rig();
+    const writes: { to: string; key: string }[] = [];
+    const define = (semel: typeof made.semel, end: () => Promise<string>) =>
+      semel.tool({
+        ...secret,
+        ...kinds['a prepared write with a key of the provider'],
+        lease: '30s',
+        redact: ['to'],
+        run: (_: Light, ctx) => {
+          writes.push({ to: (ctx.prepared as { to: string }).to, key: ctx.key });
+          return end();
+        },
+      });
+    void define(made.another(), () => new Promise(() => undefined)).try({ id: 1, to: 'old' });
+    await rest();
+    made.store.break('renew');
+    await made.clock.advance(31_000);
+    made.store.repair();
+    const next = define(made.semel, async () => 'done').try({ id: 1, to: 'new' });
+    expect(await made.clock.until(next)).toMatchObject({ ok: true });
+    expect(writes.map(({ to }) => to)).toEqual(['old', 'new']);
+    expect(writes[1]!.key).not.toBe(writes[0]!.key);
+  });
+});

@@ -308,7 +308,7 @@ describe('a store of your own that never answers', () => {
     expect(items.map(({ status }) => status)).toEqual(['released', 'released']);
   });
 
-  test('a call that waited for a claim that is given back goes on', async () => {
+  test('a call that waited for a claim continues when the claim is released', async () => {
     const made = rig();
     await made.semel.open();
     const answered = gate();

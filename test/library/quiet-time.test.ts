@@ -127,7 +127,7 @@ test('a run that went on after its timeout restarts the wait when it ends', asyn
   expect(await tool({})).toBe('sent');
 });
 
-test('a run that goes on after its timeout holds "not landed" back until it has ended', async () => {
+test('a run that continues after its timeout delays "not landed" until it has ended', async () => {
   const { semel, another, clock } = rig();
   const { land, landings, verify } = laggingTarget(clock, 0);
   const { promise, resolve } = gate<string>();

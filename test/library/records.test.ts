@@ -111,7 +111,7 @@ describe('records', () => {
       toolCallId: 'call_7',
       run: 'r9',
     });
-    expect(record?.owner).toMatch(/:\d+$/);
+    expect(record?.owner).toMatch(/:\d+(~[0-9a-f]{12})?$/);
   });
 
   test('a record is found by its key, its id, and a part of its id that is enough', async () => {
@@ -173,7 +173,7 @@ describe('records', () => {
     expect(await other.records.get(record!.key)).toBeUndefined();
   });
 
-  test('history tells who asked for what was already done, and what was decided', async () => {
+  test('history shows who made replayed calls, and what was decided', async () => {
     const { semel } = rig();
     const tool = semel.tool({ ...base, run: () => 1 });
     const { key } = (await tool.try({}, on)).receipt;
@@ -191,7 +191,7 @@ describe('records', () => {
     });
   });
 
-  test('history tells in which fields a replayed call was worded differently', async () => {
+  test('history shows which fields of a replayed call differed', async () => {
     const { semel } = rig();
     const tool = semel.tool({
       ...base,
@@ -369,7 +369,7 @@ describe('begin', () => {
     expect(await two.attempt.threw(new Error('reset'))).toMatchObject({ error: { code: 'IN_DOUBT' } });
   });
 
-  test('what is settled twice stays as it was settled first', async () => {
+  test('the first settlement counts, a second changes nothing', async () => {
     const { semel, attempt } = await begun();
     await attempt.succeed('first');
     await attempt.fail(new Error('later'));
@@ -400,7 +400,7 @@ describe('begin', () => {
   });
 });
 
-test('keyOf tells the key that a call would have, and what went into it', async () => {
+test('keyOf returns the key that a call would have, and its parts', async () => {
   const semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
   const send = semel.tool({
     name: 'mail.send',
@@ -428,7 +428,7 @@ test('keyOf tells the key that a call would have, and what went into it', async 
   await semel.close();
 });
 
-test('a record can be annotated, and a ledger tells its namespaces', async () => {
+test('a record can be annotated, and a ledger lists its namespaces', async () => {
   const store = memoryStore();
   const semel = createSemel({ store, namespace: 'shop', owner: 'worker seven', onWarning: () => undefined });
   await semel.once('mail.send', { lead: 7 }, () => 'sent');

@@ -280,6 +280,69 @@ describe('an SDK that sends again by itself', () => {
     expect(new Set(requests.map(({ key }) => key)).size).toBe(3);
   });
 
+  test.each<[string, (response: Response) => unknown]>([
+    ['JSON', (response) => response.json()],
+    ['a text', (response) => response.text()],
+    ['bytes', (response) => response.arrayBuffer()],
+    ['a copy', (response) => response.clone().json()],
+    ['its stream', (response) => response.body?.pipeTo(new WritableStream())],
+    ['a response around its stream', (response) => new Response(response.body, response).text()],
+    ['the stream of a copy', (response) => new Response(response.clone().body).text()],
+    ['a method of the class', (response) => Response.prototype.text.call(response)],
+  ])('a request whose answer breaks off is the same one when it is sent again: %s', async (_, read) => {
+    const answers = async (provider: (broken: Target) => Provider | undefined) => {
+      const broken = await target((request, response) => {
+        response.writeHead(200, { 'content-length': '100' }).write('{"id":');
+        setTimeout(() => request.socket.destroy(), 20);
+      });
+      const send = async (ctx: AttemptContext) => read(await post(ctx, '{}', broken.url));
+      const end = await ended((ctx) => send(ctx).catch(() => send(ctx)), provider(broken));
+      return { ...end, keys: broken.requests.map(({ key }) => key) };
+    };
+    const keyed = await answers(({ host }) => ({ ...base, hosts: [host] }));
+    expect(keyed.keys).toHaveLength(2);
+    expect(new Set(keyed.keys).size).toBe(1);
+    const unkeyed = await answers(() => undefined);
+    expect(unkeyed.keys).toHaveLength(1);
+    expect(unkeyed.status).toBe('unknown');
+  });
+
+  test('an answer is given to the tool as it came', async () => {
+    const whole = await target((_, response) => {
+      response.writeHead(201, 'Made', { 'content-type': 'text/plain', 'set-cookie': ['a=1', 'b=2'] });
+      response.write('one, ');
+      response.end('two');
+    });
+    const empty = await target((_, response) => response.writeHead(204).end());
+    const readWith = async (response: Response) => {
+      const reader = (response.body as ReadableStream<Uint8Array>).getReader({ mode: 'byob' });
+      const { value } = await reader.read(new Uint8Array(5));
+      await reader.cancel();
+      return new TextDecoder().decode(value);
+    };
+    const { result } = await ended(async (ctx) => {
+      const response = await post(ctx, '{}', whole.url);
+      const { status, statusText, url, redirected, type, headers } = response;
+      const copy = response.clone();
+      const facts = [status, statusText, url === copy.url, redirected, type, headers.getSetCookie()];
+      const texts = [await copy.text(), await readWith(response)];
+      const nothing = await post(ctx, '{}', empty.url);
+      return [...facts, ...texts, url, nothing.body, nothing.status, await nothing.text()];
+    }, undefined);
+    expect(result.ok && result.value).toEqual([
+      ...[201, 'Made', true, false, 'basic', ['a=1', 'b=2']],
+      ...['one, two', 'one, ', new URL(whole.url).href, null, 204, ''],
+    ]);
+  });
+
+  test('so is one whose answer is not what it says', async () => {
+    const cut = await target((_, response) => response.end('{"id":'));
+    const send = async (ctx: AttemptContext) => (await post(ctx, '{}', cut.url)).json();
+    const { status } = await ended((ctx) => send(ctx).catch(() => send(ctx)), undefined);
+    expect(cut.requests).toHaveLength(1);
+    expect(status).toBe('unknown');
+  });
+
   test('a key that the SDK made up is replaced by ours, and tells its retries apart from a second call', async () => {
     const provider = { ...base, sdkKey: /^sdk-retry-/ };
     const withOwn = (ctx: AttemptContext, key: string) =>

@@ -603,7 +603,7 @@ describe('a constant default', () => {
   });
 });
 
-describe('a default that is made anew for each call', () => {
+describe('a default that is fresh for each call', () => {
   test.each<[string, Any]>([
     ['a UUID', z.object({ id: z.string().default(() => randomUUID()) })],
     ['an instant', z.object({ id: z.string().default(() => `${Date.now()}${Math.random()}`) })],
@@ -687,7 +687,7 @@ describe('a schema is tried out once for all args of one shape', () => {
     },
   );
 
-  test('and a default that changes with the time is asked for again, whenever it was learned', async () => {
+  test('and a default that depends on the time is read again, whenever it was learned', async () => {
     let today = '17.11.2026';
     const schema = () => z.object({ customer: z.string(), date: z.string().default(() => today) });
     const calls = [

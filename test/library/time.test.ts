@@ -119,7 +119,7 @@ describe('windows', () => {
 });
 
 describe('per ever', () => {
-  test('keeps the key for good: pruned to a tombstone, it still stops the effect and tells what it knows', async () => {
+  test('keeps the key for good: pruned to a tombstone, it still prevents the effect and reports what it knows', async () => {
     const { call, clock, semel, ran } = counting({
       per: 'ever',
       run: (_args: unknown, ctx: { note(ref: string): void }) => {

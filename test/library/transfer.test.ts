@@ -64,7 +64,7 @@ test('an import that was cut off between claim and settle is finished by the nex
   expect(await to.semel.once('post', 1, () => expect.fail('it ran again'))).toBe('done');
 });
 
-test('a dry run tells the same, and changes nothing', async () => {
+test('a dry run reports the same, and changes nothing', async () => {
   const [from, to] = [rig(), rig()];
   await from.semel.once('post', 1, () => 'done');
   const [record] = (await exported(from.semel)) as [PortableRecord];
@@ -74,7 +74,7 @@ test('a dry run tells the same, and changes nothing', async () => {
   expect(await to.semel.records.import(record, { dryRun: true })).toMatchObject({ imported: false });
 });
 
-describe('an open question arrives as one', () => {
+describe('a doubt arrives as a doubt', () => {
   test('what is in doubt', async () => {
     const [from, to] = [rig(), rig()];
     await from.semel.tool({ ...base, run: cut }).try({ id: 1 });
@@ -224,7 +224,7 @@ test('a link arrives too: a worker with the former contract does not do it once 
   expect(await old.tool({ ...daily, run: again })({ id: 1 })).toBe('noted');
 });
 
-test('what was done here under a newer form of its contract is there already', async () => {
+test('an effect done here under a newer form of its contract already exists', async () => {
   const [from, to] = [rig(), rig()];
   await from.semel.tool({ ...base, run: (_: object) => 'there' })({ id: 1 });
   await to.semel.tool({ ...base, name: 'post.v2', was: [{ name: 'post' }], run: (_: object) => 'here' })({
@@ -301,7 +301,7 @@ test('a record whose args nobody knows conflicts with none', async () => {
   expect(await held.try({ id: 2 }, { key: 'k' })).toMatchObject({ error: { code: 'IN_DOUBT' } });
 });
 
-test('the history tells what it was and when', async () => {
+test('the history says what it was and when', async () => {
   const [from, to] = [rig(), rig()];
   await from.semel.once('post', 1, () => 'done');
   await from.semel.once('post', 1, () => 'done');

@@ -61,7 +61,7 @@ describe('"landed"', () => {
     expect((await semel.doubts.list()).items).toEqual([]);
   });
 
-  test('is asked for under the claim: nobody else can act on the key meanwhile', async () => {
+  test('runs under the claim: nobody else can act on the key meanwhile', async () => {
     const made = rig();
     const answer = gate<Verification>();
     const { tool } = doubtful(made.semel, () => answer.promise);
@@ -326,7 +326,7 @@ describe('it is not asked', () => {
   });
 });
 
-test('what the tool itself cannot tell, `verify` can', async () => {
+test('`verify` decides what the tool itself cannot', async () => {
   const { semel } = rig();
   const tool = semel.tool({
     ...mail,

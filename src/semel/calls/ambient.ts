@@ -90,10 +90,13 @@ export type RecordedIdentity = {
   readonly [K in 'conversation' | 'turn' | 'run' | 'caller']: Ambient[K] | undefined;
 };
 
-/** Calls made inside `work` belong to the recorded conversation, turn, run and caller. */
-export function runAs<T>(recorded: RecordedIdentity, work: () => T): T {
-  const { at, permissions } = ambient();
-  return current.run(withoutUndefined({ at, permissions, ...recorded }), work);
+/** Calls made inside `work` belong to this conversation, turn, run and caller, and to no other. */
+export function runAs<T>(
+  identity: RecordedIdentity & { readonly [K in 'at' | 'weak']?: Ambient[K] | undefined },
+  work: () => T,
+): T {
+  const { permissions } = ambient();
+  return current.run(withoutUndefined({ permissions, ...identity }), work);
 }
 
 /** Returns a digest: the caller may be a name or a token. */

@@ -5,6 +5,7 @@ import { toInstant } from '../../core/clock.ts';
 import { encodeResult } from '../../core/codec/codec.ts';
 import type { Contract, FieldLists } from '../../core/contract/contract.ts';
 import type { StandardSchema } from '../../core/contract/standard-schema.ts';
+import { isRepeatable } from '../../core/contract/words.ts';
 import { isSemelError, type SemelError } from '../../core/errors.ts';
 import { digestContent, redactPaths } from '../../core/key/identity.ts';
 import { compileIdentity, type IdentityText } from '../../core/key/identity-text.ts';
@@ -160,7 +161,11 @@ function compile(source: CallSource, contract: Contract): Compiled {
     // A call without a period has the caller's own key, or needs none.
     deriveKey: ({ period, intent, again }) =>
       period === undefined ? '' : own.key(period, intent, again ?? undefined),
-    content: ({ key, args }) => digestContent(key, withoutRedacted(args, contract), contract.fields),
+    content: ({ key, args }) => {
+      const shown = withoutRedacted(args, contract);
+      // An effect that is remembered has one wording; of a repeatable write, other content is another write.
+      return digestContent(key, shown, contract.fields, isRepeatable(contract.effect) ? args : shown);
+    },
     storedArgs: ({ args }) => encodeArgs(args, contract, limits),
     address,
   };

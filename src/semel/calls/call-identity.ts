@@ -37,14 +37,14 @@ export function resolveIdentity(
   }
   const resolved: CallIdentity = {
     identity: {
-      conversation: checkText('conversation', options.conversation ?? outer.conversation),
-      turn: checkText('turn', options.turn ?? outer.turn),
-      run: checkText('run', options.run ?? outer.run),
+      conversation: checkText('conversation', orOuter(options.conversation, outer.conversation)),
+      turn: checkText('turn', orOuter(options.turn, outer.turn)),
+      run: checkText('run', orOuter(options.run, outer.run)),
       toolCallId: checkText('toolCallId', options.toolCallId),
       caller: readCaller(options) ?? outer.caller,
       weak: options.turn === undefined && outer.weak === true,
     },
-    at: toInstant('at', options.at ?? outer.at),
+    at: toInstant('at', orOuter(options.at, outer.at)),
   };
   // A Date is mutable, so it cannot be remembered.
   if (isPlain && typeof outer.at !== 'object') {
@@ -52,6 +52,11 @@ export function resolveIdentity(
     lastIdentity = resolved;
   }
   return resolved;
+}
+
+/** Not `??`: a null that a caller without types passes is a missing id, not the surrounding one. The checks refuse it. */
+function orOuter<Value>(given: Value | undefined, outer: Value | undefined): Value | undefined {
+  return given === undefined ? outer : given;
 }
 
 const noIdentity: CallIdentity = {

@@ -1,5 +1,5 @@
 // Finds the fields that hold a constant of the schema: those are left out of the identity, so that adding an optional
-// arg changes no key. A field is one only if the schema fills in the same value when every other arg is left out or
+// arg changes no key. A field counts only if the schema fills in the same value when every other arg is left out or
 // replaced by a constant. So two calls that leave a field out hold the same value there, and never share a key by it:
 // as long as the trial is the same for both, whatever their args are.
 
@@ -25,13 +25,13 @@ export interface SchemaDefaults {
   readonly fresh: readonly Steps[];
   /** Args that decide how others are tried, or that no trial could replace: all that is filled in is identity. */
   readonly stuck: readonly Steps[];
-  /** Objects that hold something filled in, and all of it is identity: they are not looked into. */
+  /** Objects in which all that is filled in is identity: their members are not examined. */
   readonly whole: readonly Steps[];
   /** The args have too many members to be tried out: all that is filled in is identity. */
   readonly isTooMuch?: true;
 }
 
-/** By trials of this call alone: every process must come to the same key. */
+/** From trials of this call alone: every process must derive the same key. */
 export function schemaDefaults(
   validate: Try,
   input: unknown,
@@ -57,7 +57,7 @@ export function schemaDefaults(
     return true;
   }
 
-  /** Those of them that are something else each time. */
+  /** Those that change each time. */
   async function freshAmong(made: readonly Steps[]): Promise<readonly Steps[]> {
     again ??= attempt(validate, input).then(valueIn);
     const second = await again;
@@ -80,7 +80,7 @@ export function schemaDefaults(
   ): Promise<SchemaDefaults> {
     const { constant, made, whole } = judgeFields(input, output, fields, lists, reduced);
     const fresh = made.length === 0 ? [] : await freshAmong(made);
-    // What is in the key as it was given tells two calls apart by itself.
+    // Args that are in the key as given distinguish two calls by themselves.
     const isInKey = (steps: Steps) =>
       isIdentity(steps, lists) && isSame(at(output, steps), at(input, steps)) === true;
     const isSeen = ({ steps, moves }: Moving) =>
@@ -109,7 +109,7 @@ export function schemaDefaults(
   };
 }
 
-/** What was found out for all calls of one shape says of this one. */
+/** What is known for all calls of a shape, applied to this one. */
 export interface SharedDefaults {
   readonly defaults: SchemaDefaults;
   /** Given although the schema has a default for it: counts only if that is still the default. */
@@ -148,12 +148,12 @@ function identityFields(output: Fields, { identity }: FieldLists): readonly Step
 
 interface Judged {
   readonly constant: readonly Found[];
-  /** Not given, and no constant either. */
+  /** Not given, and not a constant either. */
   readonly made: readonly Steps[];
   /** Given, and the schema has a default for it. */
   readonly overridden: readonly Found[];
   readonly whole: readonly Steps[];
-  /** An object was given for which the trial had none. */
+  /** The call has an object where the trial had none. */
   readonly isUntried: boolean;
 }
 

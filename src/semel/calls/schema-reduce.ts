@@ -1,4 +1,4 @@
-// The least that a schema takes instead of the args of a call, and what it makes of that: optional args are left out,
+// The minimal input that a schema accepts instead of a call's args, and its output: optional args are left out,
 // required ones are constants, and what changes with another constant is noted.
 
 import type { SchemaIssue, SchemaResult } from '../../core/contract/standard-schema.ts';
@@ -21,10 +21,10 @@ import {
 export type Try = (input: unknown) => Promise<SchemaResult<unknown>>;
 
 export interface Reduced {
-  /** The least that the schema takes: optional args are left out, required ones are constants. */
+  /** The minimal input that the schema accepts: optional args are left out, required ones are constants. */
   readonly base: unknown;
   readonly filledIn: unknown;
-  /** Args for which the schema took none of the constants, and those that choose which others it wants. */
+  /** Args for which the schema accepted no constant, and those that select which others it requires. */
   readonly stuck: readonly Steps[];
   readonly moving: readonly Moving[];
   /** Objects that `base` does without. */
@@ -54,7 +54,7 @@ export interface Moving extends Replaced {
   readonly moves: readonly Steps[];
 }
 
-/** The least is the same for all calls, whatever was given: else equal args would be judged by unequal trials. */
+/** The minimal input is the same for all calls: otherwise equal args would be judged by different trials. */
 export async function reduce(validate: Try, input: Fields, output: Fields): Promise<Reduced> {
   const reduced = await reduceWithin([], validate, input, output, { stuck: [], moving: [] });
   // What is made up for each call shows only in a second trial.
@@ -238,7 +238,7 @@ async function reduceWithin(
 
 const isSamePath = (a: Steps, b: Steps) => a.length === b.length && isWithin(a, b);
 
-/** So many members are left out one by one; of more, as many at once as the schema lets go. */
+/** Up to this many members are left out one by one; beyond that, as many at once as the schema allows. */
 const maxOneByOne = 100;
 
 /** Those that cannot be left out in bulk. A client can send thousands of members that the schema does not even name. */
@@ -265,7 +265,7 @@ export function findAlternatives(issues: readonly SchemaIssue[]): readonly strin
   return quoted.slice(0, 16).map(([, , word]) => word as string);
 }
 
-/** A schema may throw, or look something up that is not there: then it does not take this input. */
+/** A schema may throw, or look up something that does not exist: then it does not accept this input. */
 export async function attempt(validate: Try, input: unknown): Promise<SchemaResult<unknown>> {
   try {
     return await validate(input);

@@ -26,7 +26,7 @@ export function toAct(resolution: Resolution, maxResultBytes: number): Act {
     const remoteRef = 'remoteRef' in decision ? String(decision.remoteRef) : null;
     return {
       type: 'landed',
-      result: { text: null, omitted: 'somebody saw that it landed, not what it returned', remoteRef },
+      result: { text: null, omitted: 'it was declared landed, without its result', remoteRef },
     };
   }
   if ('landed' in decision) {

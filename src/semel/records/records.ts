@@ -1,7 +1,7 @@
 // Reads the ledger and decides about its records. Every act names the state that was looked at, and is recorded.
 
 import { formatRef, isCallsNamespace } from '../../call/index.ts';
-import type { Clock, Random } from '../../core/clock.ts';
+import { type Clock, type Random, toInstant } from '../../core/clock.ts';
 import type { Status } from '../../core/contract/words.ts';
 import { SemelError } from '../../core/errors.ts';
 import { recordId } from '../../core/key/key.ts';
@@ -247,7 +247,8 @@ export function createRecords({
       return [...groups.values()].sort((a, b) => b.refs.length - a.refs.length);
     },
     async resolve(ref, resolution, options = {}) {
-      const askedAt = clock.mono();
+      const asked = { mono: clock.mono(), wall: clock.now() };
+      const saidAt = toInstant('lookedAt', options.lookedAt);
       const what = toAct(resolution, maxResultBytes);
       const { record, isRef } = await findAsSeen(ref);
       if (!isRef)
@@ -255,10 +256,10 @@ export function createRecords({
           path: 'ref',
           next: `If it was the present one, write ${formatRef(record)}.`,
         });
-      // The person looked before this call; the process may have been suspended since.
-      const decidedAt = record.readAt - (clock.mono() - askedAt);
-      const lookedAt = options.lookedAt?.getTime() ?? decidedAt;
-      return resolveRecord(record, what, options, Math.min(decidedAt, lookedAt));
+      // The person looked before this call. The process may have been suspended since; or the machine, which stops `mono`.
+      const passedMs = Math.max(clock.mono() - asked.mono, clock.now() - asked.wall);
+      const decidedAt = record.readAt - passedMs;
+      return resolveRecord(record, what, options, Math.min(decidedAt, saidAt ?? decidedAt));
     },
   };
 

@@ -180,7 +180,7 @@ function parseInstant(text: string | undefined): number | null {
 
 /** What is settled ends when it would have ended there; what is open has all of its time before it. */
 function toRetention({ retention, expiresAt }: PortableRecord, as: ImportAs, now: number): Retention {
-  // A link without an end is of a record that is kept for good.
+  // A link without an expiry belongs to a record that is kept for ever.
   const keep = retention?.keep ?? (as === 'link' && expiresAt === undefined);
   if (as !== 'in doubt') {
     const endsAt = expiresAt === undefined ? farAway : Date.parse(expiresAt);
