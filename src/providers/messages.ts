@@ -1,4 +1,4 @@
-// Who sends mail and messages. Few of them honour a key.
+// Services that send mail and messages. Few of them honour a key.
 
 import { defineRow, type ProviderRow, plainHex, type RowFacts } from './row.ts';
 

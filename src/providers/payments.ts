@@ -1,4 +1,4 @@
-// Who moves money.
+// Services that move money.
 
 import { defineRow } from './row.ts';
 

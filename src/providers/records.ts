@@ -1,4 +1,4 @@
-// Who keeps records: books, tickets, tasks, contacts. Most go by an id that the client chooses.
+// Services that keep records: books, tickets, tasks, contacts. Most accept an id that the client chooses.
 
 import { defineRow, plainHex } from './row.ts';
 

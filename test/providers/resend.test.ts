@@ -64,7 +64,7 @@ test('a lost answer, then the same key and the first wording: one mail', async (
   await semel.close();
 });
 
-test('while the first is at work, it is in doubt; later it is the first answer', async () => {
+test('while the first is running, it is in doubt; later it gets the first answer', async () => {
   const at = await mails();
   const semel = quick();
   const tool = mailTool(semel, at);

@@ -67,7 +67,7 @@ describe('a lost answer', () => {
     await semel.close();
   });
 
-  test('that never comes is given up by the SDK, and asked for again under the same key', async () => {
+  test('that never comes is given up by the SDK, and requested again under the same key', async () => {
     const at = await charges();
     const semel = quick();
     const options = { ...none, timeout: 100 };
@@ -82,7 +82,7 @@ describe('a lost answer', () => {
     await semel.close();
   });
 
-  test('and a tool that words its request anew each time: the key is refused, and it stays in doubt', async () => {
+  test('and a tool that words its request differently each time: the key is refused, and it stays in doubt', async () => {
     const at = await charges();
     const semel = quick();
     let words = 0;

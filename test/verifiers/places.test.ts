@@ -1,11 +1,12 @@
 // Verifiers that look at one known place: an object in S3, a version in a registry, a ref of a git remote.
 
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { AttemptContext, VerifyContext } from 'semel';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import {
   type Verifier,
   verifyGitPush,
@@ -274,6 +275,60 @@ describe('a git push', () => {
       push: (_: File) => ({ remote: 'nowhere', ref, commit: ours }),
     });
     expect(await because(wrong)).toMatch(/git could not be asked: git ls-remote: .*nowhere/);
+  });
+
+  /** A web server that answers everything with 200 and this text, or hands it to git. */
+  async function webServer(answer: string | { readonly root: string }) {
+    const server = createServer((request, response) => {
+      if (typeof answer === 'string') {
+        response.writeHead(200, { 'content-type': 'text/plain' }).end(answer);
+        return;
+      }
+      const [path = '', query = ''] = (request.url ?? '').split('?');
+      const env = {
+        ...process.env,
+        GIT_PROJECT_ROOT: answer.root,
+        GIT_HTTP_EXPORT_ALL: '1',
+        GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''),
+        PATH_INFO: path,
+        QUERY_STRING: query,
+        REQUEST_METHOD: request.method,
+        CONTENT_TYPE: request.headers['content-type'] ?? '',
+      };
+      const backend = spawn('git', ['http-backend'], { env, stdio: ['pipe', 'pipe', 'ignore'] });
+      request.pipe(backend.stdin);
+      const parts: Buffer[] = [];
+      backend.stdout.on('data', (part) => parts.push(part));
+      backend.on('close', () => {
+        const all = Buffer.concat(parts);
+        const end = all.indexOf('\r\n\r\n');
+        for (const line of all.subarray(0, end).toString().split('\r\n')) {
+          const [name = '', value = ''] = line.split(': ');
+          if (name !== 'Status') response.setHeader(name, value);
+        }
+        response.end(all.subarray(end + 4));
+      });
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void server.close());
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  test('over HTTP is decided by a git server only: an empty answer, or an old list, proves nothing', async () => {
+    const { git, bare, clone, ref, base, ours } = repository();
+    const asking = (remote: string) =>
+      because(verifyGitPush({ cwd: clone, push: (_: File) => ({ remote, ref, commit: ours }) }));
+    expect(await asking(`${await webServer('')}/x.git`)).toMatch(/does not answer as a git server/);
+    expect(await asking(`${await webServer(`${base}\trefs/heads/other\n`)}/x.git`)).toMatch(
+      /does not answer as a git server/,
+    );
+    expect(await asking(`${await webServer('<html></html>')}/x.git`)).toMatch(/does not answer as a git/);
+    expect(await asking(`${await webServer(`${ours}\t${ref}\n`)}/x.git`)).toBe('landed');
+
+    const real = `${await webServer({ root: dirname(bare) })}/bare.git`;
+    expect(await asking(real)).toBe('notLanded');
+    git(bare, 'update-ref', '-d', ref);
+    expect(await asking(real)).toBe('notLanded');
   });
 
   test.each([

@@ -8,9 +8,11 @@ import {
   verifyGitHubIssue,
   verifyGitHubRelease,
   verifyLinearIssue,
+  verifyNotionPage,
   verifyPostmarkEmail,
   verifyResendEmail,
   verifySlackMessage,
+  verifyStripeRefund,
 } from '../../src/providers/verifiers/index.ts';
 import { cases } from './cases.ts';
 import {
@@ -80,12 +82,39 @@ describe('GitHub', () => {
     expect(await ask(verifyGitHubIssue({ ...access, baseUrl: at.url }))).toBe('landed');
   });
 
-  test('a release is found by its tag, whoever made it', async () => {
+  test('a release is found by its tag, regardless of its author', async () => {
     const at = await standIn('GitHub release');
     at.add(json({ tag_name: 'v1', body: 'by hand', user: undefined, author: { login: 'ann' } }));
     const byTag = (tag: string) => verifyGitHubRelease({ ...access, baseUrl: at.url, tag: () => tag });
     expect(await ask(byTag('v1'))).toBe('landed');
     expect(await ask(byTag('v2'))).toBe('notLanded');
+  });
+
+  test('what is deleted while the pages are read hides nothing', async () => {
+    const at = await standIn('GitHub issue');
+    for (let nth = 1; nth <= 150; nth += 1)
+      at.add(json({ body: nth === 50 ? '<!-- semel-mark -->' : 'another', user: { login: 'bot' } }));
+    const deleteOne = () => at.things.splice(at.things.length - 1, 1);
+    const verify = (deletions: number) => {
+      let left = deletions;
+      // Newest first: ours is the first of the second page, and moves up to the first, which was read already.
+      const fetchThenDelete: typeof fetch = async (...asked) => {
+        const response = await fetch(...asked);
+        if (/[?&]page=1(&|$)/.test(String(asked[0])) && left > 0) {
+          left -= 1;
+          deleteOne();
+        }
+        return response;
+      };
+      return verifyGitHubIssue({ ...access, baseUrl: at.url, fetch: fetchThenDelete });
+    };
+    expect(at.things).toHaveLength(150);
+    expect(await ask(verify(1))).toBe('landed');
+    at.add(json({ body: 'another', user: { login: 'bot' } }));
+    at.things.splice(49, 1);
+    at.add(json({ body: 'another', user: { login: 'bot' } }));
+    expect(await ask(verify(0))).toBe('notLanded');
+    expect(await ask(verify(2))).toMatch(/^unsure: .*deleted something while its list was read/);
   });
 
   test('an exceeded limit comes as 403, and is not reported as bad credentials', async () => {
@@ -113,12 +142,33 @@ test('Postmark says 422 with its own code for a message that does not exist', as
   );
 });
 
-test('a filter that the service ignores finds nothing of ours', async () => {
+test('a filter that the service ignores says nothing about ours, which may be on a later page', async () => {
   const client = {
     getOutboundMessages: async () => ({ Messages: [{ MessageID: 'm-1', Metadata: {} }] }),
     getOutboundMessageDetails: () => Promise.reject(new Error('not asked')),
   };
-  expect(await ask(verifyPostmarkEmail({ client }))).toBe('notLanded');
+  expect(await ask(verifyPostmarkEmail({ client }))).toMatch(/^unsure: .*that it was not asked for/);
+});
+
+describe('a list that has more, and does not say where, has no end', () => {
+  const page = { data: [], results: [], has_more: true, next_cursor: null };
+  const stripe = { refunds: { list: async () => page, retrieve: async () => ({ id: '' }) } };
+  const emails = {
+    list: async () => ({ data: page, error: null }),
+    get: () => Promise.reject(new Error('not asked')),
+  };
+  const notion = { dataSources: { query: async () => page }, pages: { retrieve: async () => ({ id: '' }) } };
+  const messages = async () => ({ messages: [], has_more: true });
+  const slack = { conversations: { history: messages, replies: messages } };
+
+  test.each<[string, Verifier<never, unknown>]>([
+    ['Stripe', verifyStripeRefund({ client: stripe })],
+    ['Resend', verifyResendEmail({ client: { emails }, to: () => 'ann@example.com' })],
+    ['Notion', verifyNotionPage({ client: notion, dataSource: 'd-1' })],
+    ['Slack', verifySlackMessage({ client: slack, channel: 'C1' })],
+  ])('%s', async (_, verify) => {
+    expect(await ask(verify)).toMatch(/^unsure: .*has more, but does not say where/);
+  });
 });
 
 test('Linear: an id that the tool chose and noted before it sent proves nothing', async () => {
@@ -175,7 +225,7 @@ describe('the client of Resend', () => {
     },
   );
 
-  test('tells a wrong key and a rate limit', async () => {
+  test('reports a wrong key and a rate limit', async () => {
     const at = await standIn('Resend email');
     const verify = (key: string) =>
       verifyResendEmail({ client: new Resend(key, { baseUrl: at.url }), to: () => 'ann@example.com' });
@@ -186,10 +236,13 @@ describe('the client of Resend', () => {
   });
 });
 
-test.each(['two\nlines', 'cut off …'])('a token that no header can carry is not told: %j', async (bad) => {
-  const at = await standIn('GitHub issue');
-  const verify = verifyGitHubIssue({ token: bad, baseUrl: at.url, repo: 'ann/shop' });
-  const told = await ask(verify);
-  expect(told).toMatch(/^unsure: GitHub could not be asked: the token has characters/);
-  expect(told).not.toContain(bad);
-});
+test.each(['two\nlines', 'cut off …'])(
+  'a token that is not a valid header is not revealed: %j',
+  async (bad) => {
+    const at = await standIn('GitHub issue');
+    const verify = verifyGitHubIssue({ token: bad, baseUrl: at.url, repo: 'ann/shop' });
+    const told = await ask(verify);
+    expect(told).toMatch(/^unsure: GitHub could not be asked: the token has characters/);
+    expect(told).not.toContain(bad);
+  },
+);

@@ -201,7 +201,7 @@ test.each(paged)('$name: what is far down the list is found, up to the bound', a
   expect(s.at.things).toHaveLength(521);
 });
 
-test.each(lagging)('$name: what the list does not show yet is not taken for missing', async (each) => {
+test.each(lagging)('$name: what the list does not show yet does not count as missing', async (each) => {
   const s = await stage(each);
   s.at.lagMs = quietMs + each.lagMs - 1_000;
   s.at.lose();

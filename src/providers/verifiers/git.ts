@@ -35,23 +35,33 @@ export function verifyGitPush<Args>({ push, cwd }: GitOptions<Args>): Verifier<A
       if (!/^[0-9a-f]{40}([0-9a-f]{24})?$/.test(commit))
         return unsure(`${commit} is not the full id of a commit`);
       if (!/^refs\/[^\s:*?[\\^~-][^\s:*?[\\^~]*$/.test(ref) || remote.startsWith('-'))
-        return unsure(`${remote} ${ref} is not a remote and the full name of a ref`);
+        return unsure(`${hidePassword(remote)} ${ref} is not a remote and the full name of a ref`);
       const git = await createGit(cwd, ctx.signal);
-      const there = await findRef();
+      const { there, isGit } = await findRef();
       const found = landed({ ref, commit }, `${ref}@${commit}`);
-      if (there === undefined) return notLanded();
+      // Any web server may answer with an empty list, and a plain file of refs may be out of date.
+      const missing = () =>
+        isGit
+          ? notLanded()
+          : unsure(
+              `${hidePassword(remote)} does not answer as a git server, so what it lacks proves nothing`,
+            );
+      if (there === undefined) return missing();
       if (there === commit) return found;
       // Objects only: no tracking ref moves.
       await git('fetch', '--quiet', '--no-tags', '--refmap=', '--no-write-fetch-head', remote, ref);
       if (await isAncestor(commit, there)) return found;
       return (await isAncestor(there, commit))
-        ? notLanded()
-        : unsure(`${ref} of ${remote} is at ${there}, which neither has ${commit} nor leads to it`);
+        ? missing()
+        : unsure(
+            `${ref} of ${hidePassword(remote)} is at ${there}, which neither has ${commit} nor leads to it`,
+          );
 
-      async function findRef(): Promise<string | undefined> {
-        const { stdout } = await git('ls-remote', remote, ref);
+      /** `isGit`: the other side spoke git's own protocol. */
+      async function findRef(): Promise<{ there: string | undefined; isGit: boolean }> {
+        const { stdout, stderr } = await git('ls-remote', remote, ref);
         const line = stdout.split('\n').find((each) => each.endsWith(`\t${ref}`));
-        return line?.split('\t')[0];
+        return { there: line?.split('\t')[0], isGit: tracedPacket.test(stderr) };
       }
 
       async function isAncestor(older: string, newer: string): Promise<boolean> {
@@ -61,18 +71,30 @@ export function verifyGitPush<Args>({ push, cwd }: GitOptions<Args>): Verifier<A
     });
 }
 
+/** An address may hold a token, as in CI. The reason of a doubt is kept in the ledger. */
+function hidePassword(text: string): string {
+  return text.slice(0, 300).replace(/\/\/\S*@/g, '//…@');
+}
+
+/** One line of git's trace, per message of its protocol. A server without the protocol ("dumb HTTP") exchanges none. */
+const tracedPacket = /^\S+ pkt-line\.c:\d+ +packet: .*\n?/m;
+
 /** Loaded when it is asked for: the other verifiers run where there are no processes. */
 async function createGit(cwd: string | undefined, signal: AbortSignal) {
   const { execFile } = await import('node:child_process');
   // It must not wait for a password that nobody types.
-  const env = { ...process.env, GIT_TERMINAL_PROMPT: '0', LC_ALL: 'C' };
+  const env = { ...process.env, GIT_TERMINAL_PROMPT: '0', LC_ALL: 'C', GIT_TRACE_PACKET: '1' };
+  const options = { cwd, env, signal, timeout: 60_000, maxBuffer: 64 * 1024 * 1024 };
   return (...args: string[]) =>
-    new Promise<{ readonly stdout: string; readonly code: number }>((resolve, reject) => {
-      execFile('git', args, { cwd, env, signal, timeout: 60_000 }, (error, stdout, stderr) => {
-        if (error === null) resolve({ stdout, code: 0 });
+    new Promise<{ stdout: string; stderr: string; code: number }>((resolve, reject) => {
+      execFile('git', args, options, (error, stdout, stderr) => {
+        if (error === null) resolve({ stdout, stderr, code: 0 });
         // `merge-base --is-ancestor` says "no" by 1; anything else is a failure.
-        else if (error.code === 1 && args[0] === 'merge-base') resolve({ stdout, code: 1 });
-        else reject(new Error(`git ${args[0]}: ${(stderr || error.message).trim().slice(0, 300)}`));
+        else if (error.code === 1 && args[0] === 'merge-base') resolve({ stdout, stderr, code: 1 });
+        else {
+          const said = stderr.replaceAll(new RegExp(tracedPacket, 'gm'), '').trim();
+          reject(new Error(`git ${args[0]}: ${hidePassword(said || error.message)}`));
+        }
       });
     });
 }

@@ -189,6 +189,7 @@ function verifyGitHub<Args>(options: GitHubOptions<Args>, kindOf: (args: Args) =
         isOurs: (item) =>
           (isKind?.(item) ?? true) && isBy(item) && (isOurs?.(item) ?? item.body?.includes(mark) === true),
         idOf,
+        isNumbered: true,
         // Not documented: what was just written may be missing from a list for a moment.
         lag: '1m',
       },

@@ -7,6 +7,7 @@ import {
   type AsValue,
   earliest,
   type Found,
+  nextPage,
   type SearchOptions,
   search,
   type Verifier,
@@ -66,7 +67,7 @@ export function verifyResendEmail<Args>(options: ResendOptions<Args>): Verifier<
           const last = data.at(-1);
           // Newest first.
           const isPast = last !== undefined && Date.parse(last.created_at) < since;
-          return { items: data, next: has_more && !isPast ? last?.id : undefined };
+          return { items: data, next: nextPage(has_more && !isPast, last?.id) };
         },
         isOurs: async (email) => {
           if (Date.parse(email.created_at) < since || !isTo(email, to)) return false;
@@ -160,7 +161,8 @@ export function verifyPostmarkEmail(options: PostmarkOptions): Verifier<unknown,
           const { Messages } = await client.getOutboundMessages(filter as never);
           return { items: Messages, next: undefined };
         },
-        // The filter has chosen them; a server that ignores it must not pass for one that found them.
+        // A server that ignores the filter must pass neither for one that found it nor for one that has none.
+        isFiltered: true,
         isOurs: ({ Metadata }) => Metadata?.semel === mark,
         idOf: ({ MessageID }) => MessageID,
         // Not documented; its own activity page shows mail after a few minutes at worst.

@@ -1,4 +1,7 @@
-// Requests to a service by a token, where the user passes no client. JSON in, JSON out; anything but a 2xx is thrown.
+// Requests to a service by a token, where the user passes no client. JSON in, JSON out; anything but a 2xx is thrown. The
+// token goes to the service's own address only, and no error tells it.
+
+import { limits } from '../../core/limits.ts';
 
 /** Instead of a client: a token, and where it is to be used. */
 export interface TokenAccess {
@@ -24,6 +27,8 @@ interface Asking {
 export interface Reply<Body> {
   readonly body: Body;
   readonly headers: Headers;
+  /** For the words of an error that came with a 200. */
+  readonly hide: (words: string) => string;
 }
 
 export type Request = <Body>(path: string, asking?: Asking) => Promise<Reply<Body>>;
@@ -36,21 +41,76 @@ export function createRequest(
 ): Request {
   return async <Body>(path: string, { query = {}, body }: Asking = {}) => {
     checkHeaders(headers);
-    const url = new URL(`${baseUrl.replace(/\/$/, '')}${path}`);
+    const url = createUrl(baseUrl, path);
     for (const [name, value] of Object.entries(query))
       if (value !== undefined) url.searchParams.set(name, String(value));
-    const response = await send(url, {
-      headers: { accept: 'application/json', 'user-agent': 'semel', ...json(body), ...headers },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
+    const response = await follow(url, (at) =>
+      send(at, {
+        headers: { accept: 'application/json', 'user-agent': 'semel', ...json(body), ...headers },
+        signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+        redirect: 'manual',
+        ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+      }),
+    );
+    const text = await readText(response);
+    const hide = (words: string) => hideSecrets(words, headers);
     if (!response.ok) {
-      const { message, code } = readError(text);
+      const { message, code } = readError(hide(text));
       throw new RequestError(response.status, message, response.headers, code);
     }
-    return { body: JSON.parse(text) as Body, headers: response.headers };
+    return { body: JSON.parse(text) as Body, headers: response.headers, hide };
   };
+}
+
+/** A path may come from the service: where its next page is. */
+function createUrl(baseUrl: string, path: string): URL {
+  const url = new URL(`${baseUrl.replace(/\/$/, '')}${path}`);
+  // `fetch` would refuse it, and quote it in its error.
+  if (url.username !== '' || url.password !== '')
+    throw new Error('its address has a name or password in it: pass a token instead');
+  if (url.origin !== new URL(baseUrl).origin) throw new Error(`it refers to another address, ${url.origin}`);
+  return url;
+}
+
+const redirects = new Set([301, 302, 303, 307, 308]);
+const maxRedirects = 5;
+
+/** GitHub redirects to a renamed repository. `fetch` would take a token along to another address, in every header but one. */
+async function follow(start: URL, send: (url: URL) => Promise<Response>): Promise<Response> {
+  let url = start;
+  for (let count = 0; ; count += 1) {
+    const response = await send(url);
+    const location = response.headers.get('location');
+    if (!redirects.has(response.status) || location === null) return response;
+    await response.body?.cancel();
+    const next = new URL(location, url);
+    if (next.origin !== start.origin || count === maxRedirects)
+      throw new RequestError(response.status, `it redirects to ${next.origin}`);
+    url = next;
+  }
+}
+
+/** A service may never stop sending. */
+async function readText(response: Response): Promise<string> {
+  if (response.body == null) return response.text();
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body) {
+    bytes += chunk.length;
+    if (bytes > limits.messageBytes) throw new Error(`it answered more than ${limits.messageBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return new Blob(chunks).text();
+}
+
+/** Error pages may show what was sent. */
+function hideSecrets(text: string, headers: Terms['headers']): string {
+  return Object.values(headers)
+    .flatMap((value) => value.split(' '))
+    .flatMap((word, at, words) => (words[at - 1] === 'Basic' ? [word, ...atob(word).split(':')] : [word]))
+    .filter((secret) => secret.length >= 8)
+    .flatMap((secret) => [secret, secret.replaceAll('/', '\\/')])
+    .reduce((shown, secret) => shown.replaceAll(secret, '…'), text);
 }
 
 /** `fetch` would quote the value in its error, and with it the token. */

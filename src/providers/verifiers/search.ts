@@ -47,6 +47,10 @@ export interface Search<Item> {
   readonly page: (cursor: string | undefined) => Promise<Page<Item>>;
   readonly isOurs: (item: Item) => boolean | Promise<boolean>;
   readonly idOf: (item: Item) => string;
+  /** The service was asked for ours only: if it answers others too, it did not understand the question. */
+  readonly isFiltered?: true;
+  /** Pages have numbers: if something is deleted meanwhile, the rest moves up, and one of it is on no page that was read. */
+  readonly isNumbered?: true;
   /** The service's own lag, if the options name none. */
   readonly lag: Duration;
 }
@@ -54,7 +58,7 @@ export interface Search<Item> {
 type SearchTerms<Item> = SearchOptions & { readonly value?: ((item: Item) => unknown) | undefined };
 
 export function search<Item, Value>(
-  { service, get, page, isOurs, idOf, lag }: Search<Item>,
+  { service, get, page, isOurs, idOf, isFiltered, isNumbered, lag }: Search<Item>,
   options: SearchTerms<Item>,
   { remoteRef }: VerifyContext,
 ): Promise<Verification<Value>> {
@@ -62,33 +66,53 @@ export function search<Item, Value>(
   return answer(service, async () => {
     const noted = remoteRef === undefined ? undefined : await orUndefined(get(remoteRef));
     if (noted !== undefined && idOf(noted) === remoteRef) return found(noted);
+    const first = await readList();
+    const isComplete = first.matches.size > 0 || !isNumbered || first.pages === 1 || first.hasMore;
+    const { matches, hasMore, ids } = isComplete ? first : await readList();
+    const [only, ...others] = matches.values();
+    if (others.length > 0)
+      return unsure(`ambiguous: ${service} has ${matches.size} of it: ${[...matches.keys()].join(', ')}`);
+    if (only !== undefined) return found(only);
+    if (hasMore) return unsure(`${service} has more pages than the verifier reads, and it is not on those`);
+    if ([...first.ids].some((id) => !ids.has(id)))
+      return unsure(`${service} deleted something while its list was read, so it may have been missed`);
+    if (remoteRef !== undefined)
+      return unsure(`the effect noted the id ${remoteRef}, but ${service} does not have it, or no longer`);
+    return notLanded({ lag: options.lag ?? lag });
+  });
+
+  async function readList() {
     const matches = new Map<string, Item>();
+    const ids = new Set<string>();
     let cursor: string | undefined;
     let pages = 0;
     do {
       const { items, next } = await page(cursor);
       // An error page or a changed API must not pass for an empty list.
       if (!Array.isArray(items)) throw new Error('it answered something that is not a list');
-      for (const item of items as readonly Item[]) if (await isOurs(item)) matches.set(idOf(item), item);
+      for (const item of items as readonly Item[]) {
+        ids.add(idOf(item));
+        if (await isOurs(item)) matches.set(idOf(item), item);
+        else if (isFiltered) throw new Error('it answered something that it was not asked for');
+      }
       cursor = next;
       pages += 1;
     } while (cursor !== undefined && pages < maxPages);
-    const [only, ...others] = matches.values();
-    if (others.length > 0)
-      return unsure(`ambiguous: ${service} has ${matches.size} of it: ${[...matches.keys()].join(', ')}`);
-    if (only !== undefined) return found(only);
-    if (cursor !== undefined)
-      return unsure(`${service} has more pages than the verifier reads, and it is not on those`);
-    if (remoteRef !== undefined)
-      return unsure(`the effect noted the id ${remoteRef}, but ${service} does not have it, or no longer`);
-    return notLanded({ lag: options.lag ?? lag });
-  });
+    return { matches, ids, pages, hasMore: cursor !== undefined };
+  }
 
   async function found(item: Item): Promise<Verification<Value>> {
     const id = idOf(item);
     const value = options.value === undefined ? ({ id } satisfies Found) : await options.value(item);
     return landed(value as Value, id);
   }
+}
+
+/** Where the next page starts. A list that has more, and does not say where, has no end that can be trusted. */
+export function nextPage(hasMore: boolean, cursor: string | null | undefined): string | undefined {
+  if (!hasMore) return undefined;
+  if (cursor == null || cursor === '') throw new Error('its list has more, but does not say where');
+  return cursor;
 }
 
 /** An error on the way decides nothing, and is reported. */

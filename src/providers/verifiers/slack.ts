@@ -8,6 +8,7 @@ import {
   type Found,
   type FromArgs,
   fromArgs,
+  nextPage,
   type SearchOptions,
   search,
   type Verifier,
@@ -21,6 +22,7 @@ export interface SlackMessage {
 
 interface SlackReply {
   readonly messages?: readonly SlackMessage[];
+  readonly has_more?: boolean;
   readonly response_metadata?: { readonly next_cursor?: string };
 }
 
@@ -69,12 +71,17 @@ export function verifySlackMessage<Args>(options: SlackOptions<Args>): Verifier<
           return messages.find((message) => message.ts === ts);
         },
         page: async (cursor) => {
-          const { messages, response_metadata } = await ask({
+          const {
+            messages,
+            response_metadata,
+            has_more = false,
+          } = await ask({
             limit: 200,
             ...(since === undefined ? {} : { oldest: String(since.getTime() / 1000) }),
             ...(cursor === undefined ? {} : { cursor }),
           });
-          return { items: messages, next: response_metadata?.next_cursor || undefined };
+          const { next_cursor = '' } = response_metadata ?? {};
+          return { items: messages, next: nextPage(has_more || next_cursor !== '', next_cursor) };
         },
         isOurs: ({ metadata }) =>
           (metadata?.event_payload as { semel?: unknown } | undefined)?.semel === mark,
@@ -92,9 +99,10 @@ function withToken({ token, baseUrl, fetch }: TokenAccess, signal: AbortSignal):
   const headers = { authorization: `Bearer ${token}` };
   const request = createRequest({ baseUrl: baseUrl ?? 'https://slack.com/api', headers, fetch }, signal);
   const ask = (method: string) => async (query: Record<string, string>) => {
-    const { body } = await request<SlackReply & { ok: boolean; error?: string }>(`/${method}`, { query });
+    const asked = request<SlackReply & { ok: boolean; error?: string }>(`/${method}`, { query });
+    const { body, hide } = await asked;
     // Errors come with the status 200.
-    if (!body.ok) throw new RequestError(body.error?.includes('auth') ? 401 : 400, `${body.error}`);
+    if (!body.ok) throw new RequestError(body.error?.includes('auth') ? 401 : 400, hide(`${body.error}`));
     return body;
   };
   return {

@@ -8,6 +8,7 @@ import {
   type AsValue,
   earliest,
   type Found,
+  nextPage,
   type SearchOptions,
   search,
   type Verifier,
@@ -93,7 +94,7 @@ function verifyStripe<Name extends Resource, Item extends StripeObject>(
             ...(cursor === undefined ? {} : { starting_after: cursor }),
           };
           const { data, has_more } = await resource.list(params as never);
-          return { items: data, next: has_more ? data.at(-1)?.id : undefined };
+          return { items: data, next: nextPage(has_more, data.at(-1)?.id) };
         },
         isOurs: ({ metadata }) => metadata?.semel === mark,
         idOf: ({ id }) => id,

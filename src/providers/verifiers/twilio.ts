@@ -116,12 +116,14 @@ function withToken({ accountSid, token, baseUrl, fetch }: TokenAndSid, signal: A
   const list = async ({ to, limit }: { to: string; limit: number }) => {
     const all: TwilioMessage[] = [];
     let next: string | null = `${path}.json?${new URLSearchParams({ To: to, PageSize: '100' })}`;
-    while (next !== null && all.length < limit) {
+    for (let page = 0; next !== null && all.length < limit && page < limit / 100; page += 1) {
       const { body }: { body: { messages: RawMessage[]; next_page_uri: string | null } } =
         await request(next);
       for (const message of body.messages) all.push(toMessage(message));
       next = body.next_page_uri;
     }
+    // Pages without messages, one after the other.
+    if (next !== null && all.length < limit) throw new Error('its list does not end');
     return all;
   };
   const one = (sid: string) => ({

@@ -7,6 +7,7 @@ import {
   type Found,
   type FromArgs,
   fromArgs,
+  nextPage,
   type SearchOptions,
   search,
   type Verifier,
@@ -65,6 +66,7 @@ function verifyLinear(
         service: 'Linear',
         get: async (id) => (id === key ? undefined : (await ask(id))?.[0]),
         page: async () => ({ items: await ask(key), next: undefined }),
+        isFiltered: true,
         isOurs: ({ id }) => id === key,
         idOf: ({ id }) => id,
         // By id, it is read from where it was written.
@@ -83,9 +85,9 @@ function linearWithToken({ token, baseUrl, fetch }: TokenAccess, signal: AbortSi
   return {
     client: {
       async rawRequest(query, variables) {
-        const { body } = await request<GraphReply>('/graphql', { body: { query, variables } });
+        const { body, hide } = await request<GraphReply>('/graphql', { body: { query, variables } });
         const [error] = body.errors ?? [];
-        if (error !== undefined) throw new RequestError(400, error.message);
+        if (error !== undefined) throw new RequestError(400, hide(`${error.message}`));
         return body;
       },
     },
@@ -145,6 +147,8 @@ export function verifyJiraIssue(options: JiraOptions): Verifier<unknown, never> 
           );
           return { items: body.issues, next: body.nextPageToken ?? undefined };
         },
+        // Also if the index still has a label that the issue has lost.
+        isFiltered: true,
         isOurs: ({ fields }) => (fields?.labels as readonly string[] | undefined)?.includes(mark) === true,
         idOf: ({ key }) => key,
         lag: '10m',
@@ -158,6 +162,7 @@ export function verifyJiraIssue(options: JiraOptions): Verifier<unknown, never> 
 export interface NotionPage {
   readonly id: string;
   readonly url?: string;
+  readonly properties?: Readonly<Record<string, unknown>>;
 }
 
 interface NotionLike {
@@ -204,9 +209,12 @@ export function verifyNotionPage<Args>(options: NotionOptions<Args>): Verifier<A
             page_size: 100,
             ...(cursor === undefined ? {} : { start_cursor: cursor }),
           } as never);
-          return { items: results, next: has_more ? (next_cursor ?? undefined) : undefined };
+          return { items: results, next: nextPage(has_more, next_cursor) };
         },
-        isOurs: () => true,
+        // A service that ignores the filter must not pass for one that found it.
+        isFiltered: true,
+        isOurs: ({ properties = {} }) =>
+          Object.values(properties).some((each) => readNotionText(each) === mark),
         idOf: ({ id }) => id,
         // Not documented.
         lag: '1m',
@@ -215,6 +223,13 @@ export function verifyNotionPage<Args>(options: NotionOptions<Args>): Verifier<A
       ctx,
     );
   };
+}
+
+/** Of a text property, which may be in several pieces. */
+function readNotionText(property: unknown): string | undefined {
+  const pieces = (property as { rich_text?: unknown } | null)?.rich_text;
+  if (!Array.isArray(pieces)) return undefined;
+  return pieces.map((piece: { plain_text?: unknown } | null) => piece?.plain_text).join('');
 }
 
 function notionWithToken({ token, baseUrl, fetch }: TokenAccess, signal: AbortSignal): NotionLike {

@@ -71,11 +71,29 @@ const jira: Shape = {
   },
 };
 
+interface NotionText {
+  readonly rich_text: readonly { readonly plain_text: string }[];
+}
+
+function textOf(property: NotionText | undefined): string | undefined {
+  return property?.rich_text.map(({ plain_text }) => plain_text).join('');
+}
+
 const notion: Shape = {
   isAllowed: (headers) => bearer(headers) && headers['notion-version'] === '2025-09-03',
   refused: { status: 401, body: { object: 'error', status: 401, message: 'API token is invalid.' } },
   isCreate: ({ path }) => path === '/v1/pages',
-  create: ({ body }, nth) => ({ object: 'page', id: `be633bf1-${nth}`, ...json(body) }),
+  create({ body }, nth) {
+    const { properties } = json(body) as { properties: { semel: string } };
+    // In two pieces, as a text with a style in it.
+    const pieces = [properties.semel.slice(0, 3), properties.semel.slice(3)];
+    const rich_text = pieces.map((plain_text) => ({ type: 'text', plain_text }));
+    return {
+      object: 'page',
+      id: `be633bf1-${nth}`,
+      properties: { Name: { type: 'title', title: [] }, semel: { type: 'rich_text', rich_text } },
+    };
+  },
   idOf: ({ id }) => String(id),
   read({ path, body }, things, all) {
     if (path !== '/v1/data_sources/ds-1/query') {
@@ -89,7 +107,7 @@ const notion: Shape = {
     };
     const found = things.filter(
       ({ shown }) =>
-        (shown.properties as Record<string, string>)[filter.property] === filter.rich_text.equals,
+        textOf((shown.properties as Record<string, NotionText>)[filter.property]) === filter.rich_text.equals,
     );
     const { items, next } = pageOf(found, start_cursor, page_size);
     return { body: { object: 'list', results: items, has_more: next !== null, next_cursor: next } };
