@@ -164,7 +164,7 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
       execute: () => 1,
     };
     const { refund: guarded } = guard(semel, { refund }, policy);
-    const { execute: _, toModelOutput: _m, ...kept } = guarded as typeof refund & { toModelOutput: unknown };
+    const { execute: _, toModelOutput: _m, ...kept } = guarded as typeof guarded & { toModelOutput: unknown };
     const { execute: _e, ...own } = refund;
     expect(kept).toEqual(own);
   });
@@ -373,7 +373,7 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
   });
 });
 
-test('what is said is told, and a guess is said to be one', async () => {
+test('a named identity is passed on, and a guessed one is marked as a guess', async () => {
   const tools = guard(semel, { mail: { inputSchema, execute: () => 1 } }, { mail: 'write-non-idempotent' });
   expect(await execute(tools.mail, 'c', [{ role: 'user', content: 'hi' }])).toBe(1);
   expect(warnings.join()).toMatch(/mail: the turn was guessed/);
@@ -476,35 +476,4 @@ describe('what is refused when the tools are made', () => {
   ])('%s', (_what, make, message) => {
     expect(make).toThrowError(message);
   });
-});
-
-test('types: the policy knows the fields of the input, and the tools stay what they are', () => {
-  const refund = ai7.tool({ inputSchema, execute: async ({ amount }) => ({ ok: amount }) });
-  const search = ai7.tool({ inputSchema: z.object({ query: z.string() }), execute: async () => ['hit'] });
-  const tools = guard(
-    semel,
-    { refund, search },
-    { refund: { effect: 'irreversible', per: 'ever', content: ['order'] }, search: 'read' },
-  );
-  expectTypeOf(tools.refund).toEqualTypeOf<typeof refund>();
-  const typed = () => {
-    // @ts-expect-error: `reason` is no field of the input.
-    guard(semel, { refund }, { refund: { effect: 'irreversible', per: 'ever', content: ['reason'] } });
-    // @ts-expect-error: an irreversible effect needs `per`.
-    guard(semel, { refund }, { refund: { effect: 'irreversible' } });
-    // @ts-expect-error: search has no policy.
-    guard(semel, { refund, search }, { refund: 'read' });
-    // @ts-expect-error: neither has a policy.
-    guard(semel, { refund, search });
-    const six = ai6.tool({ inputSchema, execute: async ({ amount }) => ({ ok: amount }) });
-    guard(semel, { six }, { six: { effect: 'irreversible', per: 'ever', content: ['order'] } });
-    // @ts-expect-error: `reason` is no field of the input, in version 6 too.
-    guard(semel, { six }, { six: { effect: 'irreversible', per: 'ever', content: ['reason'] } });
-    return ai7.generateText({ model: {} as never, tools, prompt: '' });
-  };
-  type Output = Extract<
-    Awaited<ReturnType<typeof typed>>['toolResults'][number],
-    { toolName: 'refund' }
-  >['output'];
-  expectTypeOf<Output>().toEqualTypeOf<{ ok: number }>();
 });

@@ -189,7 +189,7 @@ describe('a loop of one’s own', () => {
     expect(runs).toEqual(['toolu_1', 'toolu_1']);
   });
 
-  test('5.5 tools written by hand need no helper; what is not there, or is no call that fits, is an error', async () => {
+  test('5.5 tools written by hand need no helper; a missing tool or a call that does not fit is an error', async () => {
     const byHand = { name: 'refund', input_schema: { type: 'object' as const }, run };
     const tools = guard(
       semel,

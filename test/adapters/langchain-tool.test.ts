@@ -128,34 +128,52 @@ describe('a guarded tool', () => {
     expect(done).toHaveLength(1);
   });
 
-  test('may return a message: a replay has its content, artifact and status, and the new call id', async () => {
-    const refund = guard(
+  /** Its tool returns a message of its own. */
+  const returning = (status: 'success' | 'error', policy: Parameters<typeof guard>[2]) =>
+    guard(
       semel,
       tool(
         (given: { order: string }, { toolCallId }: ToolRuntime) => {
           done.push(given);
           const content = `No refund for ${given.order}.`;
-          return new ToolMessage({
-            content,
-            artifact: { why: 'late' },
-            status: 'error',
-            tool_call_id: toolCallId,
-          });
+          return new ToolMessage({ content, artifact: { why: 'late' }, status, tool_call_id: toolCallId });
         },
         { name: 'refund', description: 'Refunds.', schema },
       ),
-      ever,
+      policy as typeof ever,
     );
-    const run = async () => {
-      const agent = createAgent({ model: new ScriptedModel([[call]]), tools: [refund] });
-      return toolMessages((await agent.invoke(question)).messages)[0]!;
-    };
-    const [first, second] = [await run(), await run()];
+  const answerOf = async (refund: ReturnType<typeof returning>) => {
+    const agent = createAgent({ model: new ScriptedModel([[call]]), tools: [refund] });
+    return toolMessages((await agent.invoke(question)).messages)[0]!;
+  };
+
+  test('may return a message: a replay has its content, artifact and status, and the new call id', async () => {
+    const refund = returning('success', ever);
+    const [first, second] = [await answerOf(refund), await answerOf(refund)];
     expect(done).toHaveLength(1);
     expect(first.content).toBe('No refund for o-17.');
     expect(second.content).toMatch(/^No refund for o-17\.\n\nAlready done on/);
-    expect(second).toMatchObject({ artifact: { why: 'late' }, status: 'error', name: 'refund' });
+    expect(second).toMatchObject({ artifact: { why: 'late' }, status: 'success', name: 'refund' });
     expect(second.tool_call_id).not.toBe(first.tool_call_id);
+  });
+
+  test('that returns a message with status error has failed: in doubt, never replayed as done', async () => {
+    const refund = returning('error', ever);
+    for (const message of [await answerOf(refund), await answerOf(refund)]) {
+      expect(message.status).toBe('error');
+      expect(message.content).toContain('No refund for o-17.');
+      expect(message.content).toContain('IN_DOUBT');
+      expect(message.content).not.toContain('Already done');
+    }
+    expect(done).toHaveLength(1);
+  });
+
+  test('whose error message its classify understands is decided by it', async () => {
+    const classify = (error: unknown) =>
+      (error as { artifact?: { why: string } }).artifact?.why === 'late' ? 'rejected' : undefined;
+    const message = await answerOf(returning('error', { ...ever, classify } as never));
+    expect(message.content).toContain('"code":"FAILED"');
+    expect((await semel.doubts.list()).items).toEqual([]);
   });
 
   test('may return blocks of content: the line is one block more', async () => {
@@ -408,7 +426,7 @@ describe('the middleware', () => {
     );
   });
 
-  test('lets a model hear that there is no such tool', async () => {
+  test('tells the model that there is no such tool', async () => {
     const agent = agentOf({ refund: ever }, [{ name: 'refunds', args: {} }]);
     const { messages } = await agent.invoke(question);
     expect(toolMessages(messages)[0]?.text).toBe('There is no tool refunds here, and nothing was run.');

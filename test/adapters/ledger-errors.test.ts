@@ -18,7 +18,7 @@ test('what is done and could not be recorded is a value, and not to be done agai
   });
 });
 
-test('of a store that cannot be reached neither address nor words', async () => {
+test('of an unreachable store: neither its address nor its error', async () => {
   const { semel, store, clock } = rig();
   const mail = createGuard(semel, 'mail', terms)!;
   await semel.open();

@@ -52,10 +52,15 @@ test('3.3 a finished tool hides its error: it is in doubt, and never a value; er
   expect((await play([open], [[other]])).outputs).toMatchObject([{ code: 'FAILED' }]);
 });
 
-test('3.3 with an errorFunction of its own a finished tool gives its text as a value: it is not repeated, nor in doubt', async () => {
+test('3.3 the text of an errorFunction is not a value: a finished tool that threw is in doubt, in that text', async () => {
   const worded = { ...failing, errorFunction: () => 'It went wrong.' };
   const { outputs } = await play([guard(semel, tool(worded), policy)], [[refund], [refund]]);
-  expect(outputs).toEqual(['It went wrong.', expect.stringMatching(/^It went wrong\.\n\nAlready done/)]);
+  const inDoubt = { code: 'IN_DOUBT', message: expect.stringContaining('It went wrong') };
+  expect(outputs).toMatchObject([inDoubt, inDoubt]);
+  expect(warnings.filter((warning) => warning.includes('errorFunction: null'))).toHaveLength(1);
+  const byHand = guard(semel, tool({ ...worded, name: 'refund2' }), policy);
+  const input = JSON.stringify(args);
+  expect(await byHand.invoke(new RunContext(), input)).toMatchObject(inDoubt);
   const other = { ...refund, args: { ...args, order: 'o-18' } };
   expect((await play([tool(guard(semel, worded, policy))], [[other]])).outputs.every(isToolError)).toBe(true);
 });
@@ -83,15 +88,21 @@ test.each(['before', 'after'])(
   },
 );
 
-test('3.3 a finished tool that is invoked by hand answers for itself when its time is over: that is no value', async () => {
-  const slow = { ...options, timeoutMs: 20, execute: () => new Promise<object>(() => undefined) };
-  const guarded = guard(semel, tool(slow), policy);
-  for (const _ of [1, 2]) {
-    const output = await guarded.invoke(new RunContext(), JSON.stringify(args));
-    expect(output).toMatchObject({ code: 'IN_DOUBT', message: expect.stringContaining('timed out') });
-  }
-  expect(await records()).toEqual(['unknown']);
-});
+test.each([
+  ['in the words of the SDK', {}],
+  ['in words of its own', { timeoutErrorFunction: () => 'It takes longer than usual.' }],
+])(
+  '3.3 a finished tool that is invoked by hand answers %s when its time is over: that is no value',
+  async (_, more) => {
+    const slow = { ...options, ...more, timeoutMs: 20, execute: () => new Promise<object>(() => undefined) };
+    const guarded = guard(semel, tool(slow), policy);
+    for (const _ of [1, 2]) {
+      const output = await guarded.invoke(new RunContext(), JSON.stringify(args));
+      expect(output).toMatchObject({ code: 'IN_DOUBT', message: expect.stringContaining('timed out') });
+    }
+    expect(await records()).toEqual(['unknown']);
+  },
+);
 
 test('3.3 objects reach the model as JSON text; on a replay the line is beside it, and the code has the value', async () => {
   const refunding = tool(guard(semel, { ...options, execute: effect }, policy));

@@ -1,7 +1,8 @@
 // What the compiler knows of guarded tools of the OpenAI Agents SDK. Nothing here is run.
 import { Agent, tool, webSearchTool } from '@openai/agents';
-import type { Semel } from 'semel';
+import type { ErrorValue, Semel } from 'semel';
 import { expectTypeOf, test } from 'vitest';
+import { z } from 'zod';
 import { guard } from '../../src/adapters/openai-agents/index.ts';
 import { schemas } from './openai-agents-harness.ts';
 
@@ -10,9 +11,9 @@ type Refund = { order: string; amount: number; reason: string };
 
 function check(semel: Semel): unknown {
   const made = tool({ ...options, execute: async ({ order }) => order });
-  expectTypeOf(
-    guard(semel, made, { effect: 'irreversible', per: 'ever', content: ['reason'] }),
-  ).toEqualTypeOf<typeof made>();
+  const guarded = guard(semel, made, { effect: 'irreversible', per: 'ever', content: ['reason'] });
+  expectTypeOf(guarded.invoke).returns.resolves.toEqualTypeOf<string | ErrorValue>();
+  expectTypeOf(guarded.invoke).parameters.toEqualTypeOf<Parameters<typeof made.invoke>>();
   // @ts-expect-error: there is no such field
   guard(semel, made, { effect: 'write-non-idempotent', content: ['reasn'] });
 
@@ -33,6 +34,13 @@ function check(semel: Semel): unknown {
     },
     { effect: 'irreversible', per: 'ever', content: ['reason'] },
   );
+  expectTypeOf(inner.execute).returns.resolves.toEqualTypeOf<string | ErrorValue>();
+  const checked = guard(
+    semel,
+    { ...options, outputSchema: z.object({ id: z.string() }), execute: async () => ({ id: 're_1' }) },
+    { effect: 'irreversible', per: 'ever' },
+  );
+  expectTypeOf(checked.execute).returns.resolves.toEqualTypeOf<{ id: string }>();
   // @ts-expect-error: there is no such field
   guard(semel, { ...options, execute: async () => 1 }, { effect: 'irreversible', content: ['reasn'] });
 
@@ -44,10 +52,13 @@ function check(semel: Semel): unknown {
     input: schemas.mail,
     run: async () => ({ sent: true }),
   });
-  expectTypeOf(guard(semel, own).invoke).returns.resolves.toEqualTypeOf<{ sent: boolean }>();
+  expectTypeOf(guard(semel, own).invoke).returns.resolves.toEqualTypeOf<{ sent: boolean } | ErrorValue>();
 
   const tools = guard(semel, { made, own, web: webSearchTool() }, { made: 'write-idempotent' });
-  return new Agent({ name: 'clerk', tools: [tool(inner), guard(semel, own), ...tools] });
+  return new Agent({
+    name: 'clerk',
+    tools: [tool(inner), tool(checked), guarded, guard(semel, own), ...tools],
+  });
 }
 
 test('types are checked by the compiler', () => {

@@ -1,7 +1,7 @@
 // The adapter for the OpenAI Agents SDK, against the real package with a scripted model. Numbers name the facts about the
 // SDK that a test stands on: 3.1 who asks, 3.2 what a wrapper keeps, 3.4 what people met; 3.3 is in
 // openai-agents-pitfalls.test.ts.
-import { Agent, RunContext, RunState, run, tool } from '@openai/agents';
+import { Agent, type FunctionTool, RunContext, RunState, run, tool } from '@openai/agents';
 import { createSemel, type Semel } from 'semel';
 import { memoryStore } from 'semel/memory';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -140,7 +140,7 @@ describe('what a wrapper keeps', () => {
 
   test('3.2 input that is not JSON never reaches the ledger, whichever way the tool is called', async () => {
     const bare = tool({ ...options, execute: effect });
-    const said = (each: typeof bare) => each.invoke(new RunContext(), '{"order": "o-17",');
+    const said = (each: Pick<FunctionTool, 'invoke'>) => each.invoke(new RunContext(), '{"order": "o-17",');
     expect(await said(guard(semel, bare, policy))).toEqual(await said(bare));
     expect(await records()).toEqual([]);
   });
@@ -212,7 +212,7 @@ test('a tool of semel.tool is a function tool without a policy, and checks its a
   expect(() => guard(semel, bare)).toThrow(/bare has no schema/);
 });
 
-test('the attempt that runs is at hand; a read passes as it is; misspelt policies and keys are refused', async () => {
+test('the running attempt is available; a read passes unchanged; misspelt policies and keys are refused', async () => {
   const keyed = async () => ({ key: currentAttempt()?.key });
   const { outputs } = await play([tool(guard(semel, { ...options, execute: keyed }, policy))], [[refund]]);
   expect(outputs).toEqual([{ key: expect.any(String) }]);

@@ -15,15 +15,26 @@ import {
 import type { Semel } from '../../semel/index.ts';
 import { createModelNotes, type ModelNotes, toModelOutput } from './model-output.ts';
 import { lastPart, wrapExecute } from './streamed.ts';
-import type { AiTool, AnyFunction, AnyTool, ExecuteOptions, Guarded, Policies } from './tool-set.ts';
+import type {
+  AiTool,
+  AnyFunction,
+  AnyTool,
+  ExecuteOptions,
+  Guarded,
+  KnownNames,
+  Policies,
+} from './tool-set.ts';
 
-export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
+export function guard<
+  const Tools extends Readonly<Record<string, AnyTool>>,
+  const Given extends Policies<Tools>,
+>(
   semel: Semel,
   tools: Tools,
   ...[policies]: Policies<Tools> extends Record<string, never>
-    ? [policies?: Policies<Tools>]
-    : [policies: Policies<Tools>]
-): Guarded<Tools> {
+    ? [policies?: Given]
+    : [policies: Given & KnownNames<Tools, Given>]
+): Guarded<Tools, Given> {
   const policyOf = createPolicyLookup(tools, policies ?? {});
   const notes = createModelNotes();
   const guarded = Object.entries(tools).map(([name, tool]) => [
@@ -32,7 +43,7 @@ export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
       ? wrapTool(ownTool(tool), guardSemelTool(semel, tool), itself, notes)
       : guardedTool(semel, name, tool as AiTool, policyOf(name), notes),
   ]);
-  return Object.fromEntries(guarded);
+  return Object.fromEntries(guarded) as Guarded<Tools, Given>;
 }
 
 function guardedTool(

@@ -1,11 +1,12 @@
 // The shapes of tools in the AI SDK, versions 6 and 7, as far as they concern us, and what their types say of a policy.
 
 import type { ErrorValue } from '../../core/errors.ts';
-import type { Policy } from '../../guard/index.ts';
+import type { Policy, PolicyTerms } from '../../guard/index.ts';
 import type { ToolFunction } from '../../semel/index.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a tool of any input, output and context; `unknown` would not be assignable.
-export type AnyFunction = (...args: any[]) => unknown;
+type Any = any;
+export type AnyFunction = (...args: Any[]) => unknown;
 
 /** A tool of the AI SDK, or one that `semel.tool` made. */
 export type AnyTool = ToolFunction<never, unknown> | object;
@@ -52,8 +53,21 @@ export type Policies<Tools> = {
   >;
 };
 
-/** Tools keep their types, though `execute` may answer an error (see `isToolError`); one that `semel.tool` made becomes a tool of the AI SDK. */
-export type Guarded<Tools> = {
+/** Refuses what `Given extends Policies<Tools>` alone lets pass: the compiler looks for unknown names in fixed types only. */
+export type KnownNames<Tools, Given> = {
+  readonly [Name in keyof Given]: Name extends keyof Policies<Tools>
+    ? Given[Name] extends object
+      ? {
+          readonly [Field in keyof Given[Name]]: Field extends keyof PolicyTerms
+            ? unknown
+            : 'is not a policy field';
+        }
+      : unknown
+    : 'is not the name of a tool that runs here';
+};
+
+/** A tool of the AI SDK stays what it is, except for its result; one that `semel.tool` made becomes a tool of the AI SDK. */
+export type Guarded<Tools, Given = unknown> = {
   [Name in keyof Tools]: Tools[Name] extends ToolFunction<infer Input, infer Value>
     ? {
         readonly description: string | undefined;
@@ -61,5 +75,45 @@ export type Guarded<Tools> = {
         /** An error is a value for the model: tell it apart with `isToolError`. */
         execute(input: Input, options: ExecuteOptions): Promise<Value | ErrorValue>;
       }
-    : Tools[Name];
+    : NeedsPolicy<Tools[Name]> extends true
+      ? IsRead<Given, Name> extends true
+        ? Tools[Name]
+        : WithErrors<Tools[Name]>
+      : Tools[Name];
 };
+
+/** A read runs unguarded. */
+type IsRead<Given, Name> = Name extends keyof Given
+  ? Given[Name] extends 'read' | { readonly effect: 'read' }
+    ? true
+    : false
+  : false;
+
+/** Distributes: one tool of the AI SDK is a union of shapes, and not all of them run here. */
+type WithErrors<Tool> = Tool extends { execute?: infer Execute }
+  ? [NonNullable<Execute>] extends [never]
+    ? Tool
+    : Omit<Tool, 'execute' | 'toModelOutput'> & {
+        /** An error is a value for the model: tell it apart with `isToolError`. */
+        execute: NonNullable<Execute> extends (...args: infer Args) => infer Result
+          ? (...args: Args) => OrError<Result>
+          : never;
+      } & ShowsErrors<Tool>
+  : Tool;
+
+/** What `execute` may return, with the error that may come instead. */
+type OrError<Result> =
+  Result extends AsyncIterable<infer Part>
+    ? AsyncIterable<Part | ErrorValue>
+    : Promise<Awaited<Result> | ErrorValue>;
+
+/** The tool's own `toModelOutput` never sees an error: the guard shows it. */
+type ShowsErrors<Tool> = Tool extends { toModelOutput?: infer Show }
+  ? NonNullable<Show> extends (result: infer Result) => infer Shown
+    ? {
+        toModelOutput?: (
+          result: { [Field in keyof Result]: Field extends 'output' ? Any : Result[Field] },
+        ) => Shown;
+      }
+    : unknown
+  : unknown;

@@ -12,9 +12,22 @@ interface StoredOutput extends StoredResult {
   readonly langchain: 'message' | 'command';
 }
 
+/** A tool that returns a message with status `error` has failed, as one that throws: what it did before is unknown. */
+export class ToolMessageError extends Error {
+  override readonly name = 'ToolMessageError';
+  /** What its `artifact` says, for `classify`. */
+  readonly artifact: unknown;
+
+  constructor({ content, artifact }: StoredResult) {
+    super(textOf(content));
+    this.artifact = artifact;
+  }
+}
+
 export function toStored(output: unknown): unknown {
   if (!isDirectOutput(output)) return output;
   const { type, content, artifact, status } = output as unknown as StoredResult & { type?: unknown };
+  if (type === 'tool' && status === 'error') throw new ToolMessageError({ content, artifact });
   if (type !== 'tool') return { langchain: 'command', content: commandNote } satisfies StoredOutput;
   return {
     langchain: 'message',
@@ -33,6 +46,12 @@ export function toResult(value: unknown, isPair: boolean): StoredResult {
 }
 
 const commandNote = 'It changed the state when it ran; the state is not changed again.';
+
+function textOf(content: unknown): string {
+  const parts = Array.isArray(content) ? content : [content];
+  const texts = parts.map((part) => (typeof part === 'string' ? part : part?.text));
+  return texts.filter((text) => typeof text === 'string').join(' ') || 'The tool answered with an error.';
+}
 
 /** LangChain hands a ToolMessage and a Command on as they are. */
 function isDirectOutput(output: unknown): output is object {

@@ -29,19 +29,51 @@ export async function runMadeTool(
   warn: (message: string) => void,
 ): Promise<unknown> {
   const isStarted = watchStart(details);
-  const value = await tool.invoke(context, input, details);
+  const failure = watchFailure(details);
+  const startedAt = performance.now();
+  const value = await tool.invoke(context, input, failure.details);
   if (!isStarted()) throw new NotStarted(value);
-  if (value === hiddenErrorText) {
+  if (value === hiddenErrorText || failure.isSeen()) {
     warn(
       `${tool.name} threw, but the SDK hid the error, so the call is in doubt. Give it \`errorFunction: null\`, or guard ` +
         'what `tool` takes (docs/guides/openai-agents.md).',
     );
-    throw new MaybeLanded(`${tool.name} threw an error that the SDK hid.`);
+    throw new MaybeLanded(
+      typeof value === 'string' && value !== hiddenErrorText
+        ? value
+        : `${tool.name} threw an error that the SDK hid.`,
+    );
   }
-  // Outside the SDK's runner the tool enforces its own timeout, inside the guard.
-  if (tool.timeoutMs !== undefined && value === timeoutText(tool)) throw new MaybeLanded(value);
+  if (hasTimedOut(tool, performance.now() - startedAt, details)) throw new MaybeLanded(timeoutText(tool));
   return value;
 }
+
+/** Before the SDK asks an `errorFunction` of one's own for a text, it reads whether the error may be traced. */
+function watchFailure(details: object = {}): { details: object; isSeen: () => boolean } {
+  let isSeen = false;
+  const watched = new Proxy(details, {
+    get(target, name) {
+      if (typeof name === 'symbol' && name.description === 'functionToolTraceIncludeSensitiveData')
+        isSeen = true;
+      return Reflect.get(target, name);
+    },
+  });
+  return { details: watched, isSeen: () => isSeen };
+}
+
+/**
+ * Outside the SDK's runner the tool enforces its own timeout, inside the guard, and answers in words of its own choice: what
+ * comes then is never the value of `execute`.
+ */
+function hasTimedOut({ timeoutMs }: FunctionTool, tookMs: number, details: object | undefined): boolean {
+  const isEnforcedByRunner = Object.getOwnPropertySymbols(details ?? {}).some(
+    ({ description }) => description === 'functionToolTimeoutAlreadyEnforced',
+  );
+  return timeoutMs !== undefined && !isEnforcedByRunner && tookMs >= timeoutMs - earlyMs;
+}
+
+/** Timers may fire early by this much. */
+const earlyMs = 2;
 
 /** The SDK's runner passes a callback that is called just before `execute`. Without it, assume that the tool started. */
 function watchStart(details: object | undefined): () => boolean {

@@ -1,6 +1,7 @@
 // The shapes of function tools in the OpenAI Agents SDK, as far as they concern us, and what their types say of a policy.
 
 import type { SchemaOutput, StandardSchema } from '../../core/contract/standard-schema.ts';
+import type { ErrorValue } from '../../core/errors.ts';
 import type { Policy } from '../../guard/index.ts';
 import type { ToolFunction } from '../../semel/index.ts';
 
@@ -37,7 +38,8 @@ export interface OwnTool<Value> {
   description: string;
   parameters: Any;
   strict: false;
-  invoke: (context: Any, input: string, details?: Any) => Promise<Value>;
+  /** An error is a value for the model: tell it apart with `isToolError`. */
+  invoke: (context: Any, input: string, details?: Any) => Promise<Value | ErrorValue>;
   needsApproval: () => Promise<boolean>;
   isEnabled: () => Promise<boolean>;
 }
@@ -62,8 +64,21 @@ export interface TypedOptions<Parameters> {
 /** They stay what they are; a result may be an error now. */
 export type GuardedOptions<Parameters, Options> = Omit<Options, 'parameters' | 'execute'> & {
   parameters: Parameters;
-  execute: (input: Parsed<Parameters>, context?: Any, details?: Any) => Promise<Any>;
+  execute: (input: Parsed<Parameters>, context?: Any, details?: Any) => Promise<OrError<Options>>;
 };
+
+/** An output schema has room only for the value: with one, errors are thrown. */
+type OrError<Options> = Options extends { execute: (...args: Any[]) => infer Result }
+  ? Awaited<Result> | (Options extends { outputSchema: object } ? never : ErrorValue)
+  : Any;
+
+/** What `tool({…})` made, with the error that may come instead of its result. */
+export type GuardedTool<Tool> = Tool extends { invoke: (...args: infer Args) => Promise<infer Result> }
+  ? Omit<Tool, 'invoke'> & {
+      /** An error is a value for the model: tell it apart with `isToolError`. */
+      invoke: (...args: Args) => Promise<Result | ErrorValue>;
+    }
+  : Tool;
 
 /** The input is nowhere but in the type of the approval. */
 export type InputOf<Tool> = Tool extends { needsApproval: (context: Any, input: infer Input) => unknown }
@@ -83,5 +98,6 @@ export type Policies<Tools> = {
   >;
 };
 
-/** A tool stays what it is; one that `semel.tool` made becomes a function tool. */
-export type Guarded<Tool> = Tool extends ToolFunction<never, infer Value> ? OwnTool<Value> : Tool;
+/** A tool stays what it is, except for its result; one that `semel.tool` made becomes a function tool. */
+export type Guarded<Tool> =
+  Tool extends ToolFunction<never, infer Value> ? OwnTool<Value> : GuardedTool<Tool>;

@@ -7,6 +7,7 @@ import type {
   FunctionTool,
   Guarded,
   GuardedOptions,
+  GuardedTool,
   InputOf,
   OwnTool,
   Parsed,
@@ -21,7 +22,7 @@ export function guard<Tool extends FunctionTool>(
   semel: Semel,
   tool: Tool,
   policy: Policy<InputOf<Tool>>,
-): Tool;
+): GuardedTool<Tool>;
 /** What `semel.tool` made. */
 export function guard<Value>(semel: Semel, tool: ToolFunction<never, Value>): OwnTool<Value>;
 /** Several, by name: what an agent takes as its `tools`. */
