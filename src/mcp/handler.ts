@@ -1,7 +1,7 @@
 // Guards one tool's handler in your own MCP server, with version 1 or 2 of the SDK:
 // `server.registerTool('charge', config, guard(semel, 'charge', policy, handler))`.
 
-import { digestCaller, type HeaderValues } from '../core/caller.ts';
+import { digestCaller, digestEnvironment, type HeaderValues } from '../core/caller.ts';
 import type { Effect } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
 import { headerEntries } from '../core/header-entries.ts';
@@ -51,9 +51,12 @@ export function guard<Params extends readonly unknown[], Result>(
     const [args, extra] = params.length > 1 ? params : [{}, params[0]];
     const call = toToolCall(name, args, extra);
     const own = readCaller(extra);
+    const isNamed = namedCaller() !== undefined;
     const caller = {
       scope: scopeOf(own),
-      caller: namedCaller() === undefined ? own : undefined,
+      caller: isNamed ? undefined : own,
+      // Two processes with two accounts may use one ledger.
+      account: isNamed || own !== undefined ? undefined : digestEnvironment(process.env),
       identity: {},
     };
     const reply = await answer(call, caller, async (_key, _signal, firstArgs) => {
@@ -141,7 +144,7 @@ function toToolCall(name: string, args: unknown, extra: unknown): ToolCall {
 }
 
 /**
- * Undefined without HTTP: there is only one client. A session does not identify a caller: a client that lost its session
+ * Undefined without HTTP: the process has only one client. A session does not identify a caller: a client that lost its session
  * comes back with another one and repeats its calls.
  */
 function readCaller(extra: unknown): string | undefined {

@@ -72,7 +72,7 @@ describe('the HTTP proxy', () => {
     },
   );
 
-  test('a key in the query tells callers apart', async () => {
+  test('a key in the query distinguishes callers', async () => {
     const ask = async (query: string) => {
       const params = { name: 'send', arguments: { to: 'query' } };
       const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
@@ -430,7 +430,7 @@ describe('guard in a server of one’s own', () => {
     expect(await isOneCaller(second, first)).toBe(false);
   });
 
-  test('what the program says of the caller stands, whatever the request shows', async () => {
+  test('the program’s own caller wins over the request’s credentials', async () => {
     await using semel = createSemel({ store: 'memory:', onWarning: () => undefined });
     let ran = 0;
     const handler = guard(
@@ -470,7 +470,7 @@ test('the name of a server holds a digest that is long enough, and is none that 
   expect(contracts).toContainEqual(expect.stringMatching(/^fake-[0-9a-z]{10}\.act$/));
   const refused = await here.semel('mcp', '--name', 'run', '--', 'node', 'x');
   expect(refused.code).toBe(64);
-  expect(refused.stderr).toContain('--name must not begin with run., turn., step. or pick.');
+  expect(refused.stderr).toContain('--name must not begin with run., lock., step., pick. or step-order.');
 });
 
 describe('a server over stdio, which takes its account from the environment', () => {
@@ -493,18 +493,14 @@ describe('a server over stdio, which takes its account from the environment', ()
     'DATABASE_URL',
     'AWS_PROFILE',
     'SLACK_TEAM_ID',
-  ])(
-    'where the turn is a guess, each runs its own call: %s',
-    async (name) => {
-      const here = proxyPlace();
-      expect(isKept(await callAs(here, { [name]: 'ann' }))).toBe(false);
-      expect(isKept(await callAs(here, { [name]: 'ben' }))).toBe(false);
-      expect(here.effects()).toHaveLength(2);
-      expect(isKept(await callAs(here, { [name]: 'ann' }))).toBe(true);
-      expect(here.effects()).toHaveLength(2);
-    },
-    60_000,
-  );
+  ])('where the turn is a guess, each runs its own call: %s', async (name) => {
+    const here = proxyPlace();
+    expect(isKept(await callAs(here, { [name]: 'ann' }))).toBe(false);
+    expect(isKept(await callAs(here, { [name]: 'ben' }))).toBe(false);
+    expect(here.effects()).toHaveLength(2);
+    expect(isKept(await callAs(here, { [name]: 'ann' }))).toBe(true);
+    expect(here.effects()).toHaveLength(2);
+  });
 
   test('where the record is known, another account is refused, and hears nothing of the result', async () => {
     const here = proxyPlace();
@@ -513,7 +509,7 @@ describe('a server over stdio, which takes its account from the environment', ()
     isRefused(await callAs(here, { GITHUB_TOKEN: 'ben' }, options), 'done 1');
     expect(isKept(await callAs(here, { GITHUB_TOKEN: 'ann' }, options))).toBe(true);
     expect(here.effects()).toHaveLength(1);
-  }, 60_000);
+  });
 
   test('the users that a hand-off names stay apart within an account', async () => {
     const here = proxyPlace();
@@ -526,7 +522,7 @@ describe('a server over stdio, which takes its account from the environment', ()
     await callAs(here, env, options, asUser('ann'));
     isRefused(await callAs(here, env, options, asUser('ben')), 'done 1');
     expect(isKept(await callAs(here, env, options, asUser('ann')))).toBe(true);
-  }, 60_000);
+  });
 
   test('variables that a desktop, shell, build or agent sets do not make another account', () => {
     const passing = [

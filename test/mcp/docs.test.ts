@@ -15,9 +15,7 @@ function jsonUnder(heading: string): Record<string, unknown> {
 
 describe('the configuration has the shape that the client expects', () => {
   test.each([
-    ['Claude Desktop', 'mcpServers'],
-    ['Claude Code', 'mcpServers'],
-    ['Cursor', 'mcpServers'],
+    ['Claude Desktop, Claude Code, Cursor', 'mcpServers'],
     ['VS Code', 'servers'],
   ])('%s', (client, key) => {
     const file = jsonUnder(client);

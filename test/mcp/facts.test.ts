@@ -60,7 +60,7 @@ test('2.2 params.idempotencyKey is read first, then _meta; keys in the arguments
 });
 
 describe('2.3 a proxy that is not noticed', () => {
-  test('2.3 a stream that the client closes is no cancellation for the server, where the protocol has it so', async () => {
+  test('2.3 closing a stream does not cancel the call, if the protocol says so', async () => {
     const here = proxyPlace();
     const proxy = await httpProxy(await startV2({ effects: here.path('effects') }), here.env);
     const client = await httpClient('v2 modern', proxy.url);
@@ -71,7 +71,7 @@ describe('2.3 a proxy that is not noticed', () => {
     expect(again._meta?.['dev.semel/replayed']).toBe(true);
   });
 
-  test('2.3 a replay has the id that is asked for, and no progress', async () => {
+  test('2.3 a replay has the requested id, and no progress', async () => {
     const here = proxyPlace();
     const client = here.client();
     await client.call('act', { n: 1 });
@@ -130,7 +130,7 @@ describe('2.3 a proxy that is not noticed', () => {
   });
 });
 
-test('2.4 with an output schema, an error of semel is no broken result: the client does not refuse it', async () => {
+test('2.4 with an output schema, an error of semel is a valid result: the client accepts it', async () => {
   const here = proxyPlace();
   const policy = here.policy({ send: { effect: 'irreversible', per: 'turn' } });
   const command = here.command(

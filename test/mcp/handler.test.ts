@@ -16,7 +16,7 @@ import {
   runAgainDescription,
   runAgainName,
 } from 'semel/mcp';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { type CallResult, httpClient } from './clients.ts';
 import { startV1, startV2 } from './http-servers.ts';
@@ -302,6 +302,39 @@ test('what another process has let go is run, though this one remembers its answ
   await other.allow(refIn(await other.call()) as string);
   expect((await one.call()).content[0]?.text).toBe('sent 2');
   expect(sent).toBe(2);
+});
+
+describe('over stdio, of two accounts on one ledger', () => {
+  const terms = { effect: 'write-non-idempotent', per: 'ever' } as const;
+  const send = (_args: { to: string }, _extra: unknown) => done(`sent for ${process.env.SHOP_API_KEY}`);
+  const callAs = async (account: string, policy: HandlerTerms<{ to: string }>, semel: Semel) => {
+    vi.stubEnv('SHOP_API_KEY', account);
+    return (await guard(semel, 'send', policy, send)({ to: 'bob' }, {})) as CallResult;
+  };
+  afterEach(() => void vi.unstubAllEnvs());
+
+  test('neither gets the result of the other where the record is known', async () => {
+    const semel = memory();
+    await callAs('ann', terms, semel);
+    const other = await callAs('ben', terms, semel);
+    expect([other.isError, JSON.stringify(other)]).toEqual([true, expect.not.stringContaining('for ann')]);
+    expect((await callAs('ann', terms, semel))._meta?.[replayed]).toBe(true);
+  });
+
+  test('each runs its own call where the turn is a guess', async () => {
+    const semel = memory();
+    for (const account of ['ann', 'ben']) {
+      const { content } = await callAs(account, { effect: 'write-non-idempotent' }, semel);
+      expect(content[0]?.text).toBe(`sent for ${account}`);
+    }
+  });
+
+  test('a caller that the program names counts alone', async () => {
+    const semel = memory();
+    const asAnn = (account: string) => semel.within({ caller: 'ann' }, () => callAs(account, terms, semel));
+    await asAnn('old key');
+    expect((await asAnn('new key'))._meta?.[replayed]).toBe(true);
+  });
 });
 
 test('a meaning of errors that there is not, and a handler that is forgotten, are refused when the tool is made', () => {

@@ -247,7 +247,7 @@ describe('what the server answers', () => {
 });
 
 describe('a list of tools', () => {
-  test('is asked for with the query of the call: a server may take its key there', async () => {
+  test('is requested with the call’s query: a server may expect its key there', async () => {
     const here = proxyPlace();
     const url = await listening(async (request, response) => {
       const { id, method } = JSON.parse(await readBody(request));
@@ -294,7 +294,7 @@ test('a call that succeeded under a status of failure keeps its type', async () 
 });
 
 describe('a client that changes its mind', () => {
-  test('hangs up or cancels: the call goes on, and is recorded', async () => {
+  test('hangs up or cancels: the call continues, and is recorded', async () => {
     const here = proxyPlace();
     const server = await byHand();
     const proxy = await httpProxy(server.url, here.env);
@@ -542,7 +542,7 @@ test.each([
   expect((await post(url, JSON.stringify(call))).body).toContain('"dev.semel/question":');
 });
 
-describe('an answer that is compressed though nobody asked for it', () => {
+describe('an answer that is compressed without being requested', () => {
   async function compressing(type: string, body: (id: unknown) => Buffer, coding = 'gzip', status = 200) {
     const upstream = await listening(async (request, response) => {
       const { id } = JSON.parse(await readBody(request));

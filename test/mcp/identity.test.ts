@@ -36,7 +36,7 @@ describe('a key of the caller', () => {
     expect(isKept(await client.call('act', { n: 3 }, more(long)))).toBe(true);
   });
 
-  test('means nothing to another caller: another Authorization is another one', async () => {
+  test('means nothing to another caller: another Authorization is another caller', async () => {
     const here = proxyPlace();
     const proxy = await httpProxy(await startV2({ effects: here.path('effects') }), here.env);
     const as = (token: string) => ({ authorization: `Bearer ${token}` });
@@ -74,7 +74,7 @@ describe('conversation and turn', () => {
     expect(errorOf(wrong)?.code).toBe('INVALID_ARGS');
   });
 
-  test('of the proxy, where the call says nothing; the call may add its turn', async () => {
+  test('of the proxy, if the call names none; the call may add its turn', async () => {
     const here = proxyPlace();
     const one = here.client(['--conversation', 'c', '--turn', 't1']);
     await one.call('act', { n: 1 });
@@ -95,14 +95,14 @@ describe('conversation and turn', () => {
     const { settledAt, expiresAt } = records.find(({ contract }) => contract.endsWith('.act'))!;
     expect(Date.parse(expiresAt) - Date.parse(settledAt)).toBe(7 * 60_000);
     await client.call('fail', { n: 1 });
-    await eventually(() => client.stderr().includes('does not name the turn of its calls'));
-    expect(client.stderr().split('does not name the turn')).toHaveLength(2);
+    await eventually(() => client.stderr().includes('does not say which turn a call belongs to'));
+    expect(client.stderr().split('does not say which turn')).toHaveLength(2);
     const careful = here.client([
       '--policy',
       here.policy({ put: { effect: 'write-non-idempotent' } }, { hints: 'ignore' }),
     ]);
     await careful.call('put', { n: 1 });
-    await eventually(() => /put looks as if it sets a value.*the model is asked/.test(careful.stderr()));
+    await eventually(() => /put looks as if it sets a value.*semel asks the model/.test(careful.stderr()));
   });
 
   test('a tool per conversation does not run without one: strangers might share a guess', async () => {

@@ -91,7 +91,7 @@ describe('SIGKILL', () => {
     expect(here.effects()).toHaveLength(1);
   });
 
-  test('a person decides, and the call goes on from there', async () => {
+  test('a person decides, and the call continues from there', async () => {
     const { here, client, next } = victim();
     void client.call('act-then-wait', { n: 1 }).catch(() => undefined);
     await eventually(() => here.effects().length > 0);

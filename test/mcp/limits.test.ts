@@ -6,16 +6,16 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { PassThrough, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
+import { createByteCollector } from '../../src/core/byte-collector.ts';
 import { isTooDeep, shapeProblem } from '../../src/core/key/json-shape.ts';
 import { repeatedName } from '../../src/core/key/repeated-name.ts';
 import { limits } from '../../src/core/limits.ts';
+import { createReservation, type Reservation } from '../../src/core/reservations.ts';
 import { createSemel } from '../../src/index.ts';
 import { contractName } from '../../src/mcp/policy/policies.ts';
-import { createByteCollector } from '../../src/mcp/protocol/byte-collector.ts';
 import { createEventReader } from '../../src/mcp/protocol/events.ts';
 import { createLineReader } from '../../src/mcp/protocol/lines.ts';
 import { parseExact, parseReply } from '../../src/mcp/protocol/numbers.ts';
-import { createReservation, type Reservation } from '../../src/mcp/protocol/reservations.ts';
 import { createExchange } from '../../src/mcp/proxy/exchange.ts';
 import { type HttpProxy, proxyHttp } from '../../src/mcp/proxy/http.ts';
 import { listCommandTools } from '../../src/mcp/proxy/listing.ts';
@@ -81,7 +81,7 @@ describe('JSON', () => {
     expect(isTooDeep(zeros(limits.jsonValues + 1))).toBe(false);
   });
 
-  test('of a client holds no number that is longer than anybody means', () => {
+  test('of a client contains no absurdly long number', () => {
     const one = (digits: number) => Buffer.from(`{"n":${'9'.repeat(digits)}}`);
     expect(shapeProblem(one(limits.numberCharacters))).toBeUndefined();
     expect(shapeProblem(one(limits.numberCharacters + 1))).toMatch(/a number/i);
@@ -89,30 +89,53 @@ describe('JSON', () => {
     expect(isTooDeep(one(5_000))).toBe(false);
   });
 
-  test('that is too deep is refused by the proxy, and a server that answers so is ended', async () => {
+  test('of a server has no more long numbers than can be kept by their digits in time', () => {
+    const long = (numbers: number) => parseReply(`[${'1e400,'.repeat(numbers - 1)}1e400]`);
+    expect(long(limits.exactNumbers)).toHaveLength(limits.exactNumbers);
+    expect(() => long(limits.exactNumbers + 1)).toThrow(/more than 200000 numbers that would be rounded/);
+    // A number that JavaScript reads exactly is not one of them.
+    expect(parseReply(`[${'1.5e3,'.repeat(limits.exactNumbers)}1e400]`)).toHaveLength(
+      limits.exactNumbers + 1,
+    );
+  });
+
+  test.each([
+    ['too deep', "'['.repeat(600) + ']'.repeat(600)", 'nested deeper than 500 levels'],
+    ['too full of long numbers', "'[' + '1e400,'.repeat(2e5) + '1e400]'", 'more than 200000 numbers'],
+  ])('of a server that is %s ends it if a call waits, and else passes', async (_, text, said) => {
     const here = proxyPlace();
     const file = here.file(
-      'deep.mjs',
+      'odd.mjs',
       `import { createInterface } from 'node:readline';
       createInterface({ input: process.stdin }).on('line', (line) => {
         const { id, method } = JSON.parse(line);
-        const result = method === 'tools/list' ? '{"tools":[]}' : '{"a":' + '['.repeat(600) + ']'.repeat(600) + '}';
+        const result = method === 'tools/list' ? '{"tools":[]}' : '{"a":' + ${text} + '}';
         console.log('{"jsonrpc":"2.0","id":' + JSON.stringify(id) + ',"result":' + result + '}');
       });`,
     );
     const client = rawClient(here.command([], [process.execPath, file]), here.env);
     atTheEnd(() => void client.child.kill('SIGKILL'));
+    client.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
+    await eventually(() => client.stdout().endsWith('}}\n'));
+    void client.call('act').catch(() => undefined);
+    await client.ended;
+    expect(client.stderr()).toContain(said);
+    expect(client.stderr()).toContain('Stopping the server');
+  });
+
+  test('that is too deep is refused by the proxy', async () => {
+    const here = proxyPlace();
+    const idle = [process.execPath, '-e', 'process.stdin.resume()'];
+    const client = rawClient(here.command([], idle), here.env);
+    atTheEnd(() => void client.child.kill('SIGKILL'));
     client.write(`{"jsonrpc":"2.0","id":1,"method":"ping","params":${nested(600)}}\n`);
     await eventually(() => /-32700.*nested deeper/.test(client.stdout()));
     const long = 'x'.repeat(limits.nameCharacters + 1);
     expect((await client.call(long)).error?.message).toMatch(/longer than 1000 characters/);
-    void client.call('act').catch(() => undefined);
-    await client.ended;
-    expect(client.stderr()).toMatch(/nested deeper than 500 levels. Stopping the server/);
   });
 });
 
-test('more open calls than anybody has are refused', async () => {
+test('an absurd number of open calls is refused', async () => {
   const here = proxyPlace();
   // It answers nothing, so that each call waits for the list of tools.
   const client = rawClient(here.command([], [process.execPath, '-e', 'process.stdin.resume()']), here.env);
@@ -260,7 +283,7 @@ describe('memory', () => {
     expect(refused).toHaveLength(1);
   });
 
-  test('long halves do not keep a short message out: the longest is given up', async () => {
+  test('long incomplete messages do not block a short one: the longest is dropped', async () => {
     withLimits({ unfinishedBytes: 151_000, messageBytes: 60_000 });
     const upstream = await listening(
       (request, response) => void request.resume().on('end', () => response.end()),
@@ -291,7 +314,7 @@ describe('memory', () => {
     expect((await fetch(url, message(49_500))).status).toBe(503);
   });
 
-  test('bytes that come one by one take no more room than others', () => {
+  test('bytes that arrive one by one take no more memory than others', () => {
     const count = 500_000;
     const readers = [createLineReader(() => undefined), createEventReader(() => undefined)];
     const inUse = () => {
@@ -369,7 +392,7 @@ describe('memory', () => {
     },
   );
 
-  test('a message that the server has counts no longer, however long its answer goes on', async () => {
+  test('a message no longer counts once the server has it, however long its answer takes', async () => {
     const upstream = await listening((request, response) => {
       request.resume().on('end', () => response.writeHead(200).write('on'));
     });
@@ -599,7 +622,7 @@ describe('count', () => {
     expect(await list.find('t10000', unasked)).toBeUndefined();
   });
 
-  test('a list that does not end is not asked for to its end', async () => {
+  test('an endless list is not read to its end', async () => {
     let asked = 0;
     const endless = async () => {
       asked += 1;

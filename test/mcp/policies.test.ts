@@ -168,7 +168,7 @@ describe('the schema agrees with what is read', () => {
   });
 });
 
-test('two servers have no contract in common, wherever the dots are in their names', () => {
+test('two servers never share a contract, wherever their names have dots', () => {
   const pairs = [
     ['a', 'b.pay'],
     ['a.b', 'pay'],

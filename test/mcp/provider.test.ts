@@ -72,7 +72,7 @@ test('what is sent again under the key is worded as it was first, digits include
   expect(seen).toEqual(['{"order":1,"cents":12345678901234567890,"why":"«1»"}', seen[0]]);
 });
 
-test('over HTTP: a reply that is lost is asked for again under the same key', async () => {
+test('over HTTP: after a lost reply, the request is sent again under the same key', async () => {
   const seen: unknown[] = [];
   const upstream = await listening(async (request, response) => {
     const { id, params } = JSON.parse(await readBody(request));

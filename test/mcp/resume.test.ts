@@ -88,7 +88,7 @@ async function halting(first: string, resumed: (response: ServerResponse, last: 
 
 const answer = 'data: {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}\n\n';
 
-test('the stream is asked for from its last event on, as long as the server is not back', async () => {
+test('the stream is requested from its last event on, until the server is back', async () => {
   const { call, asked } = await halting('id: e7\nretry: 20\ndata:\n\n', (response, last) => {
     if (asked.resumed === 1) return void response.writeHead(503).end();
     response.writeHead(200, { 'content-type': 'text/event-stream' }).end(last === 'e7' ? answer : '');
@@ -118,7 +118,7 @@ test('a server that wants no pause is not asked without one', async () => {
   expect(Math.min(...pauses)).toBeGreaterThan(90);
 });
 
-test('a server that goes on elsewhere leaves the call in doubt, also where the request to go on was not looked at', async () => {
+test('a server that restarted elsewhere leaves the call in doubt, even if it ignored the request to resume', async () => {
   const { call } = await halting('id: e7\nretry: 20\ndata:\n\n', (response) => {
     response.writeHead(307, { location: '/elsewhere' }).end();
   });

@@ -77,7 +77,7 @@ async function died({ child }: RawClient): Promise<void> {
 }
 
 describe('the same mail again', () => {
-  test('is not sent, however often it is asked for, until the model says that it means it', async () => {
+  test('is not sent, however often it is called, until the model confirms it', async () => {
     const here = proxyPlace();
     const client = here.client();
     await client.call('act', mail);
@@ -257,7 +257,7 @@ describe('over HTTP', () => {
 });
 
 describe('the tool that semel adds', () => {
-  test('is listed once, and not where nothing can be held', async () => {
+  test('is listed once, and not if nothing can be held', async () => {
     const here = proxyPlace();
     const names = async (policy: object) => {
       const client = here.client(['--policy', here.policy(policy)]);

@@ -9,7 +9,7 @@ import { rawClient } from './raw-client.ts';
 const lineOf = (id: number, name: string, args: object, more: object = {}) =>
   `${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args, ...more } })}\n`;
 
-test('a grace that no timer can count is refused, not taken for none', async () => {
+test('a grace period beyond any timer is refused, not treated as none', async () => {
   const said = await proxyPlace().semel('mcp', '--grace', '60d', '--', 'true');
   expect(said).toMatchObject({ code: 64, stderr: expect.stringContaining('--grace must be at most 24d') });
 });
@@ -70,6 +70,9 @@ describe('a tool without hints', () => {
       SEMEL_HANDOFF_KEY: 's-handoff-key-of-32-characters-at-least',
       SEMEL_OPERATOR: 's-operator',
       PGPASSWORD: 's-postgres',
+      AWS_ACCESS_KEY_ID: 's-id',
+      AWS_SECRET_ACCESS_KEY: 's-aws',
+      AWS_SESSION_TOKEN: 's-session',
       ITS_OWN: 'yes',
     };
     const here = proxyPlace(secrets);
@@ -80,12 +83,20 @@ describe('a tool without hints', () => {
       return (await client.answer(1)).result as Record<string, string>;
     };
     const plain = await shown();
-    // The ledger is in SQLite here, so that the password can only be the server's.
-    expect(plain).toMatchObject({ ITS_OWN: 'yes', PGPASSWORD: 's-postgres' });
+    // The ledger is in SQLite here, so that these can only be the server's.
+    expect(plain).toMatchObject({ ITS_OWN: 'yes', PGPASSWORD: 's-postgres', AWS_SECRET_ACCESS_KEY: 's-aws' });
     expect(Object.keys(plain).filter((name) => /^SEMEL_(MCP|HANDOFF|OPERATOR|STORE)/.test(name))).toEqual([]);
     const store = ['--store', 'postgres://ann@127.0.0.1:1/db'];
     expect((await shown(...store)).PGPASSWORD).toBeUndefined();
     expect((await shown(...store, '--env', 'PGPASSWORD')).PGPASSWORD).toBe('s-postgres');
+    for (const kind of ['s3', 'dynamodb']) {
+      const address = `${kind}://ledger?region=eu-central-1&endpoint=http://127.0.0.1:1`;
+      const seen = await shown('--store', address, '--env', 'AWS_ACCESS_KEY_ID');
+      const names = Object.keys(seen).filter(
+        (name) => String(seen[name]).startsWith('s-') && name !== 'PGPASSWORD',
+      );
+      expect([kind, seen.PGPASSWORD, names]).toEqual([kind, 's-postgres', ['AWS_ACCESS_KEY_ID']]);
+    }
   });
 
   test('hints are not believed where the policy file says so', async () => {
@@ -384,7 +395,7 @@ describe('rounds and tasks', () => {
 });
 
 describe('a client that changes its mind', () => {
-  test('a cancelled call goes on, is not answered, and is recorded', async () => {
+  test('a cancelled call continues, is not answered, and is recorded', async () => {
     const here = proxyPlace();
     const client = here.client();
     client.write(lineOf(1, 'act-then-wait', { n: 1 }));

@@ -8,6 +8,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { digestCaller } from '../../core/caller.ts';
 import { handoffHeader } from '../../core/handoff-places.ts';
 import { limits } from '../../core/limits.ts';
+import { createReservation, type Reservation } from '../../core/reservations.ts';
 import { MaybeLanded, NotLanded } from '../../core/signals.ts';
 import { shellWord } from '../../core/visible.ts';
 import type { Ambient } from '../../semel/index.ts';
@@ -27,7 +28,6 @@ import {
   type ToolCall,
   unreadableReply,
 } from '../protocol/messages.ts';
-import { createReservation, type Reservation } from '../protocol/reservations.ts';
 import { metaNames } from './call-input.ts';
 import { createExchange, type Upstream } from './exchange.ts';
 import { withKey } from './sent-key.ts';

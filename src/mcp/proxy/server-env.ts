@@ -2,8 +2,8 @@
 // passed anyway. It says that an agent is at work: a server's processes act for a model, which must not judge its own effects.
 
 export interface ServerEnvOptions {
-  /** The ledger is in Postgres, so the Postgres client's variables are semel's. */
-  readonly isPostgres: boolean;
+  /** The address of the ledger: the variables that open it are semel's. */
+  readonly store: string;
   /** Variables to pass anyway. */
   readonly passed: readonly string[];
 }
@@ -16,20 +16,21 @@ const ownSecrets = [
   'SEMEL_HANDOFF_KEY',
   'SEMEL_OPERATOR',
 ];
-const postgresSecrets = [
-  'PGPASSWORD',
-  'PGPASSFILE',
-  'PGSERVICE',
-  'PGSERVICEFILE',
-  'PGSSLKEY',
-  'PGSSLPASSWORD',
+/** By the kind of store that reads them. */
+const storeSecrets: readonly (readonly [RegExp, readonly string[]])[] = [
+  [
+    /^postgres(ql)?:/i,
+    ['PGPASSWORD', 'PGPASSFILE', 'PGSERVICE', 'PGSERVICEFILE', 'PGSSLKEY', 'PGSSLPASSWORD'],
+  ],
+  [/^(s3|dynamodb):/i, ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN']],
 ];
 
 export function createServerEnv(
   env: Readonly<Record<string, string | undefined>>,
-  { isPostgres, passed }: ServerEnvOptions,
+  { store, passed }: ServerEnvOptions,
 ): Record<string, string | undefined> {
-  const withheld = new Set([...ownSecrets, ...(isPostgres ? postgresSecrets : [])]);
+  const ofStore = storeSecrets.flatMap(([kind, names]) => (kind.test(store) ? names : []));
+  const withheld = new Set([...ownSecrets, ...ofStore]);
   const others = Object.entries(env).filter(([name]) => !withheld.has(name) || passed.includes(name));
   return { ...Object.fromEntries(others), SEMEL_AGENT: 'mcp' };
 }

@@ -7,6 +7,7 @@ import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { isTooDeep } from '../../core/key/json-shape.ts';
 import { limits } from '../../core/limits.ts';
+import { createReservation } from '../../core/reservations.ts';
 import { NotLanded } from '../../core/signals.ts';
 import { escapeInvisible } from '../../core/visible.ts';
 import { createLineReader, isBlank, isOneLine, withEnd } from '../protocol/lines.ts';
@@ -30,7 +31,6 @@ import {
   unreadableReply,
 } from '../protocol/messages.ts';
 import { parseReply } from '../protocol/numbers.ts';
-import { createReservation } from '../protocol/reservations.ts';
 import { type Caller, metaNames } from './call-input.ts';
 import { withKey } from './sent-key.ts';
 import type { ToolCalls } from './tool-calls.ts';
@@ -114,7 +114,12 @@ async function runProxy(
     // It may be the answer to a pending request, which would then wait forever.
     if (isAwaiting && isTooDeep(line))
       throw new Error(`A message is nested deeper than ${limits.jsonDepth} levels.`);
-    const message = parseReply(line.toString());
+    let message: unknown;
+    try {
+      message = parseReply(line.toString());
+    } catch (error) {
+      if (isAwaiting) throw error;
+    }
     if (!isReply(message)) return write(output, server.stdout, line);
     const key = idKey(message.id);
     passedRequests.delete(key);

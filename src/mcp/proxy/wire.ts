@@ -10,11 +10,11 @@ import {
 import { request as tlsRequest } from 'node:https';
 import { pipeline, type Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { createByteCollector } from '../../core/byte-collector.ts';
 import { limits } from '../../core/limits.ts';
-import { createByteCollector } from '../protocol/byte-collector.ts';
+import { createReservation, type Reservation } from '../../core/reservations.ts';
 import { createEventReader } from '../protocol/events.ts';
 import { isReply, parseJson } from '../protocol/messages.ts';
-import { createReservation, type Reservation } from '../protocol/reservations.ts';
 
 export type Headers = IncomingMessage['headers'];
 
