@@ -19,6 +19,8 @@ export interface Flag {
   readonly choices?: readonly string[];
   /** A duration may stand in place of a choice. */
   readonly orDuration?: true;
+  /** What to do instead, for users who write a duration where only the choices are valid. */
+  readonly insteadOfDuration?: string;
   readonly help: string;
 }
 
@@ -104,14 +106,18 @@ function parse(name: string, flags: Flags, args: readonly string[]) {
   const own = end < 0 ? args : args.slice(0, end);
   checkNames(name, flags, own);
   const { values, positionals } = parseOwn(name, flags, own);
-  for (const [flag, { choices, orDuration }] of Object.entries(flags)) {
+  for (const [flag, { choices, orDuration, insteadOfDuration }] of Object.entries(flags)) {
+    const isDuration = (given: unknown) => (parseDuration(given as string) ?? 0) > 0;
     const isRight = (given: unknown) =>
-      choices?.includes(given as string) !== false ||
-      (orDuration && (parseDuration(given as string) ?? 0) > 0);
+      choices?.includes(given as string) !== false || (orDuration && isDuration(given));
     const wrong = [values[flag] ?? []].flat().find((given) => !isRight(given));
     const words = `${choices?.join(', ')}${orDuration ? ', or a duration such as 24h' : ''}`;
     if (wrong !== undefined)
-      throw usageError(name, `--${flag} must be one of ${words}, not ${JSON.stringify(wrong)}`);
+      throw usageError(
+        name,
+        `--${flag} must be one of ${words}, not ${JSON.stringify(wrong)}`,
+        isDuration(wrong) ? insteadOfDuration : undefined,
+      );
   }
   return { values, positionals, rest: end < 0 ? undefined : args.slice(end + 1) };
 }

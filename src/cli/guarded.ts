@@ -65,8 +65,8 @@ export async function runGuarded(
   const guard = { semel, facts: await semel.open(), pipeName, isNamespaceChosen, say: complain };
   const ending = await run(guard);
   const code = await report(ending, guard);
-  if (!ending.leftBehind && !ending.isLockKept) return code;
-  // Exits without closing the ledger: the claim stays with the processes that the command left behind, or with its lease.
+  if (!ending.leftBehind) return code;
+  // Exits without closing the ledger: the claim stays with the processes that the command left behind.
   // Reading a history writes pending notes first.
   await semel.records.history('run/-').catch(() => undefined);
   process.exit(code);

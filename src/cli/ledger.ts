@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { SemelError } from '../core/errors.ts';
 import {
+  commandOptions,
   createSemel,
   lazyStoreAt,
   readEnvironment,
@@ -10,8 +11,8 @@ import {
   type SemelOptions,
   storeAt,
 } from '../semel/index.ts';
-import { looksLikeServer } from '../store/address.ts';
-import type { Store } from '../store/store.ts';
+import { looksLikeServer, redactAddress } from '../store/address.ts';
+import type { Store, StoreFacts } from '../store/store.ts';
 import { defaultPath } from '../stores/sqlite/index.ts';
 import { isAgent } from './caller.ts';
 import { complain } from './render/print.ts';
@@ -56,6 +57,11 @@ export function checkedUrl(choice: Pick<LedgerChoice, 'store'>, make: boolean): 
     throw new SemelError('INVALID_ARGS', 'A ledger in memory would be lost when the command ends.', {
       next: 'Use a file: --store sqlite:<path>.',
     });
+  // Otherwise an agent that may only list records could run any code. What its operator set in SEMEL_STORE is the operator's.
+  if (choice.store?.startsWith('module:') && isAgent())
+    throw new SemelError('NOT_PERMITTED', 'An agent may not name a module to load as the store.', {
+      next: 'Let the operator set SEMEL_STORE.',
+    });
   const path = ledgerPath(choice);
   if (!make && path !== undefined && !existsSync(path)) {
     throw new SemelError('STORE_UNAVAILABLE', `There is no ledger at ${path}.`, {
@@ -63,6 +69,16 @@ export function checkedUrl(choice: Pick<LedgerChoice, 'store'>, make: boolean): 
     });
   }
   return url;
+}
+
+/**
+ * The options with which a printed command reaches this ledger. An address is printed without its password, and would override
+ * SEMEL_STORE, which has it: then the environment names the ledger.
+ */
+export function ledgerOptions(namespace: string | undefined, { address }: StoreFacts): string {
+  const hasSecret = address !== undefined && redactAddress(address) !== address;
+  const isInEnvironment = hasSecret && readEnvironment('SEMEL_STORE') === address;
+  return commandOptions(namespace, { address: isInEnvironment ? '' : address }) ?? '';
 }
 
 /** Undefined if neither the option nor the environment names one. */

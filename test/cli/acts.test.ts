@@ -48,7 +48,7 @@ test('retry reopens a failure, and makes what was given up an open question agai
     expect(refused.code).toBe(70);
   }
   expect((await desk.semel(['retry'])).code).toBe(64);
-}, 60_000);
+});
 
 test('forget asks, acts only on what was shown, and the next call executes', async () => {
   const desk = operator();
@@ -76,7 +76,7 @@ test('forget asks, acts only on what was shown, and the next call executes', asy
   expect(done.json()).toMatchObject([{ id, expired: true }]);
   const again = await desk.by((_, mail) => mail.try({ to: 'ann' }));
   expect(again.receipt).toMatchObject({ executed: true, replayed: false });
-}, 60_000);
+});
 
 test('prune counts what has expired, removes it, and nothing else', async () => {
   const desk = operator();
@@ -94,4 +94,4 @@ test('prune counts what has expired, removes it, and nothing else', async () => 
   expect(await named(desk, 'lost-1')).toMatchObject({ inDoubt: true });
   expect(await named(desk, 'cid')).toMatchObject({ status: 'succeeded' });
   expect((await desk.semel(['prune', 'abcd'])).code).toBe(64);
-}, 60_000);
+});

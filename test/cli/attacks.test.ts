@@ -24,7 +24,7 @@ describe('one intent stays one', () => {
     expect(at.lines('effects')).toEqual(['published']);
   });
 
-  test('two ids that JavaScript cannot tell apart are refused, not taken for one', async () => {
+  test('two ids that JavaScript cannot distinguish are refused, not merged', async () => {
     const at = place();
     writeFileSync(at.path('id.json'), '{"order": 9007199254740993}');
     const said = await at.semel('once', 'pay', '--id-json', 'id.json', '--', 'true');
@@ -149,7 +149,7 @@ describe('what the command left behind', () => {
   });
 });
 
-describe('what did not happen is not taken for done', () => {
+describe('what did not happen does not count as done', () => {
   test('a command that exits with 0 on SIGTERM has not succeeded', async () => {
     const at = place();
     const polite = ['sh', '-c', 'trap "exit 0" TERM; echo $$ >> pids; sleep 10 & wait; echo work >> effects'];
@@ -187,7 +187,7 @@ describe('what did not happen is not taken for done', () => {
     expect((await at.semel('doubt', '--exit-code')).code).toBe(0);
   });
 
-  test('however many descriptors are open: what could not be executed is not taken for a command that ended with 127', () => {
+  test('however many descriptors are open: a command that could not be started does not count as one that exited with 127', () => {
     const at = place();
     for (let extra = 0; extra < 12; extra += 1) {
       const more = Array.from({ length: extra }, () => openSync('/dev/null', 'r'));
@@ -243,7 +243,7 @@ describe('what did not happen is not taken for done', () => {
 });
 
 describe('the guard', () => {
-  test('told that something died which lives, believes its own eyes', async () => {
+  test('ignores a report that a live process has died', async () => {
     const at = place();
     const running = at.start(
       'run',
@@ -311,7 +311,7 @@ describe('the guard', () => {
     expect(said).toBe('got one\ngot two\n');
   });
 
-  test('writes a step where a link leads, and keeps the rights of the file', async () => {
+  test('writes a step through a link, and keeps the file’s permissions', async () => {
     const at = place();
     writeFileSync(at.path('real.md'), 'before', { mode: 0o600 });
     symlinkSync('real.md', at.path('link.md'));

@@ -1,6 +1,6 @@
 // An agent must not judge itself: what it may read, what it may not decide, and what an operator may let it.
 
-import { chmodSync } from 'node:fs';
+import { chmodSync, chownSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { callerOf } from '../../src/cli/caller.ts';
 import { type Place, place } from './place.ts';
@@ -32,7 +32,7 @@ describe('an agent', () => {
     expect(at.lines('effects')).toEqual(['ran']);
   });
 
-  test('does not see the path of a ledger that cannot be used, or that others can write to it', async () => {
+  test('does not see the path of a ledger that cannot be used', async () => {
     const at = place();
     chmodSync(at.folder, 0o777);
     const agent = at.with({ env });
@@ -42,10 +42,23 @@ describe('an agent', () => {
       agent.semel('once', 'mail', '--id', 'a=1', store, '--', 'true'),
       agent.semel('run', 'job', store, '--', 'true'),
     ]);
-    expect(said.map(({ code }) => code)).toEqual([0, 69, 69]);
+    expect(said.map(({ code }) => code)).toEqual([69, 69, 69]);
     for (const { stderr } of said) expect(stderr).not.toMatch(/ledger\.db|semel-cli-|\/proc/);
     expect((await at.semel('once', 'mail', '--id', 'a=2', '--', 'true')).stderr).toContain(at.folder);
   });
+
+  test.runIf(process.geteuid?.() === 0)(
+    'does not see the path of a ledger that others can write to',
+    async () => {
+      const at = place();
+      chownSync(at.folder, 0, 4_242_424);
+      chmodSync(at.folder, 0o770);
+      const words = ['once', 'mail', '--id', 'a=1', '--', 'true'];
+      const said = await at.with({ env }).semel(...words);
+      expect([said.code, said.stderr]).toEqual([0, expect.not.stringMatching(/ledger\.db|semel-cli-/)]);
+      expect((await at.semel(...words)).stderr).toContain(at.folder);
+    },
+  );
 
   test.each([
     ['', {}, []],
@@ -91,7 +104,7 @@ describe('an agent', () => {
     expect((await typed.semel('resolve', ref, 'run-again')).code).toBe(70);
     expect(await at.json('ls')).toEqual(before);
     expect(at.lines('twice')).toEqual([]);
-  }, 60_000);
+  });
 });
 
 describe('inside `semel run`', () => {
@@ -179,7 +192,7 @@ describe('inside `semel run`', () => {
     await at.semel('once', 'leaves', '--id', 'a=1', '--', ...words);
     if (between !== 'true') await at.semel(...between.split(' '));
     at.file('go', '');
-    await expect.poll(() => at.lines('heard').join(), { timeout: 20_000 }).toContain('is up to the operator');
+    await expect.poll(() => at.lines('heard').join()).toContain('is up to the operator');
     expect((await at.json('doubt')) as []).toHaveLength(1);
   });
 

@@ -127,7 +127,7 @@ function leavesQuoteOpen(line: string): boolean {
   return (line.replaceAll(/\\\\/g, '').replaceAll(/\\'/g, '').match(/'/g) ?? []).length % 2 === 1;
 }
 
-test('what a command takes tells what may stand there', () => {
+test('a command’s usage determines its completions', () => {
   const choices = (...words: string[]) => ({ type: 'choices', choices: words });
   expect(positionalsOf('bash|zsh|fish')).toEqual([choices('bash', 'zsh', 'fish')]);
   expect(positionalsOf('<id@fence> <verdict> [-m note] [options]')).toEqual([
@@ -140,7 +140,7 @@ test('what a command takes tells what may stand there', () => {
   expect(positionalsOf('[options]')).toEqual([]);
 });
 
-test('the line that is typed names its ledger, and only plain words are taken from it', () => {
+test('the typed line names its ledger, and only plain words of it are used', () => {
   const line = 'semel doubt --store sqlite:a.db --namespace=@my/shop --tool ';
   expect([valueOnLine(line, 'store'), valueOnLine(line, 'namespace'), valueOnLine(line, 'tool')]).toEqual([
     'sqlite:a.db',

@@ -63,6 +63,7 @@ function record(over: Partial<RecordSeen> = {}): RecordSeen {
     createdAt,
     updatedAt: createdAt,
     lastDispatchedAt: createdAt,
+    deadHolder: undefined,
     events: [],
     ...over,
   };
@@ -234,6 +235,13 @@ const cases: Record<FindingId, { planted: Seen[]; quiet: Seen[] }> = {
   DOUBT_BACKLOG: {
     planted: [records(record({ inDoubt: true, lastDispatchedAt: new Date(now - second) }))],
     quiet: [records(record({ lastDispatchedAt: new Date(now - day) }))],
+  },
+  DEAD_HOLDER: {
+    planted: [
+      records(record({ deadHolder: 'web1:4242' })),
+      records(record({ deadHolder: 'web1:4242' }), record({ deadHolder: 'web1:4243' })),
+    ],
+    quiet: [seen(), records(record())],
   },
   ON_DOUBT_RERUN: {
     planted: [withEvents(event('takeover', { for: 'rerun', accepted: true }))],

@@ -1,6 +1,6 @@
 // `semel doctor` as a user runs it, on ledgers that were really used in the wrong way, or in the right one.
 
-import { chmodSync, linkSync } from 'node:fs';
+import { chmodSync, chownSync, linkSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { createSemel, landed, type Semel, type SemelOptions, unsure } from 'semel';
@@ -45,7 +45,7 @@ describe('a ledger that is used well', () => {
     await usedWell(at.open());
     const { code, stdout, stderr } = await at.doctor();
     expect(stdout).toMatch(
-      /^Looked at 2 records of shop in \S+ledger\.db, back to \S+Z \(30d\), with 18 of 19 checks\.\nNothing is wrong\.\n$/,
+      /^Looked at 2 records of shop in \S+ledger\.db, back to \S+Z \(30d\), with 19 of 20 checks\.\nNothing is wrong\.\n$/,
     );
     expect(stderr).toBe('');
     expect(code).toBe(0);
@@ -55,7 +55,7 @@ describe('a ledger that is used well', () => {
 });
 
 describe('a ledger that was used in the wrong way', () => {
-  test('tells every finding with its contract, what to do and the exit code 1; --only and --ignore choose', async () => {
+  test('prints each finding with its contract and what to do, and exits with 1; --only and --ignore select', async () => {
     const at = ledger();
     await misuse(at);
     const { code, stdout } = await at.doctor('--json');
@@ -83,7 +83,7 @@ describe('a ledger that was used in the wrong way', () => {
 
     const elsewhere = await at.doctor('--namespace', 'default', '--ignore', 'NAMESPACE_SPLIT');
     expect(elsewhere.stdout).toMatch(
-      /^Looked at 1 record of default in .*with 17 of 19 checks\.\nNothing is wrong\.$/m,
+      /^Looked at 1 record of default in .*with 18 of 20 checks\.\nNothing is wrong\.$/m,
     );
     expect(elsewhere.code).toBe(0);
   });
@@ -198,7 +198,17 @@ describe('what is wrong with the ledger itself', () => {
     await usedWell(at.open());
     chmodSync(at.folder, 0o777);
     const { code, stdout } = await at.doctor();
-    expect(stdout).toMatch(/^PERMISSIONS\n {2}Every user of this machine can write the folder/m);
+    expect(stdout).toMatch(/^LEDGER_REFUSED\n {2}Every user of this machine can write the folder/m);
+    expect(code).toBe(1);
+  });
+
+  test.runIf(process.geteuid?.() === 0)('a folder that a group can write is a finding', async () => {
+    const at = ledger();
+    await usedWell(at.open());
+    chownSync(at.folder, 0, 4_242_424);
+    chmodSync(at.folder, 0o770);
+    const { code, stdout } = await at.doctor();
+    expect(stdout).toMatch(/^PERMISSIONS\n {2}Every member of its group can write the folder/m);
     expect(code).toBe(1);
   });
 

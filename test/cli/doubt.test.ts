@@ -37,7 +37,7 @@ test('a group has one command that settles it, one contract line, and its member
     code: 64,
     stderr: expect.stringContaining('semel doubt --tool mail.send'),
   });
-}, 60_000);
+});
 
 test('a line that decides, pasted with all its verdicts, decides nothing and asks for one', async () => {
   const desk = operator();
@@ -51,7 +51,48 @@ test('a line that decides, pasted with all its verdicts, decides nothing and ask
     stderr: expect.stringMatching(/is not a verdict.*landed, not-landed, run-again, abandon or died/s),
   });
   expect((await desk.semel(['doubt', '--exit-code'])).code).toBe(1);
-}, 60_000);
+});
+
+test('a killed run and its step alarm nobody; an effect in it is shown with its run', async () => {
+  const desk = operator();
+  const program = join(desk.folder, 'nightly.mjs');
+  writeFileSync(
+    program,
+    `import { createSemel, day } from ${JSON.stringify(join(import.meta.dirname, '../../src/index.ts'))};
+const semel = createSemel({ store: ${JSON.stringify(desk.store)}, namespace: 'shop' });
+const hang = () => {
+  process.stdout.write('begun');
+  return new Promise(() => setInterval(() => {}, 1000));
+};
+const job = semel.job(process.argv[2] === 'step' ? 'report' : 'digest', { per: day('UTC') }, (run) =>
+  process.argv[2] === 'step' ? run.step('count', hang) : run.once('mail', hang),
+);
+await job.run();`,
+  );
+  const kill = async (at: string) => {
+    const victim = spawn(process.execPath, [program, at], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(victim.stdout, 'data');
+    victim.kill('SIGKILL');
+    await once(victim, 'exit');
+    for (const { ref } of (await desk.semel(['ls', '--status', 'running', '--json'])).json())
+      await desk.semel(['resolve', `${ref}`, 'died']);
+  };
+
+  await kill('step');
+  const first = await desk.semel(['doubt', '--exit-code']);
+  expect(first.code).toBe(0);
+  expect(first.stdout).toContain('nothing to decide: the next start of the job');
+  expect(first.stdout).not.toMatch(/step\.count|decide {3}semel resolve|to avoid this next time/);
+  expect((await desk.semel(['doctor'])).stdout).not.toContain('DOUBT_BACKLOG');
+  expect((await desk.semel(['ls'])).stdout).toMatch(/step\.count report@\d{4}-\d\d-\d\d {2,}in doubt/);
+
+  await kill('once');
+  const second = await desk.semel(['doubt', '--exit-code']);
+  expect(second.code).toBe(1);
+  expect(second.stdout).toMatch(/^ {4}run {6}digest@\d{4}-\d\d-\d\d/m);
+  expect(second.stdout).toContain('to avoid this next time');
+  expect((await desk.semel(['doctor'])).stdout).toContain('1 record is in doubt');
+});
 
 test('right after a kill the record that will be in doubt is named, and need not be waited for', async () => {
   const desk = operator();
@@ -76,14 +117,15 @@ await semel.once('deploy', 7, { lease: '10m' }, () => {
   expect(before.stdout).toMatch(
     /^1 running now, the oldest for .*semel resolve <ref> died --namespace shop/m,
   );
-  const [, ref = ''] = /^ {2}(\w+@\S+) {2}deploy {2}for .* lease ends in (9|10)m/m.exec(before.stdout) ?? [];
+  const [, ref = ''] =
+    /^ {2}(\w+@\S+) {2}deploy {2}for .* (lease ends in|whose process is gone)/m.exec(before.stdout) ?? [];
   const died = await desk.semel(['resolve', ref, 'died']);
   expect(died.stdout).toMatch(/deploy {2}in doubt. Decide: semel resolve \w+@2 landed\/not-landed/);
   const after = await desk.semel(['doubt', '--exit-code']);
   expect(after.code).toBe(1);
   expect(after.stdout).toMatch(/^deploy: The process that ran it died\.$/m);
   expect(after.stdout).not.toContain('running now');
-}, 60_000);
+});
 
 test('--watch on an empty namespace warns on stderr', async () => {
   const desk = operator();
@@ -98,7 +140,7 @@ test('--watch on an empty namespace warns on stderr', async () => {
   expect(code).toBe(0);
   expect(stdout).toBe('[]\n');
   expect(stderr).toContain('no records in the namespace shpo. This ledger has some in: shop (1 in doubt)');
-}, 60_000);
+});
 
 describe('groups', () => {
   const at = new Date('2026-06-19T09:00Z');

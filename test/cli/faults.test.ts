@@ -74,9 +74,13 @@ describe('nothing is run', () => {
   test('on a disk that is full, and the ledger works again when there is space', async (context) => {
     const at = place();
     mkdirSync(at.path('small'));
-    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=400k', 'tmpfs', at.path('small')], {
-      encoding: 'utf8',
-    });
+    const mounted = spawnSync(
+      'mount',
+      ['-t', 'tmpfs', '-o', 'size=400k,mode=700', 'tmpfs', at.path('small')],
+      {
+        encoding: 'utf8',
+      },
+    );
     if (mounted.status !== 0) {
       console.log(`skipped: a full disk under the command: mount: ${mounted.stderr}`);
       context.skip('this user may not mount');

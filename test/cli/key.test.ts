@@ -68,7 +68,7 @@ test('without a ledger it still prints the key, and creates no ledger', async ()
   expect((await semel(['doubt', '--store', store('none.db')])).code).toBe(69);
 });
 
-test('a caller’s own key stands for itself, and other args under it are a conflict', async () => {
+test('a caller’s own key is used as it is, and other args under it are a conflict', async () => {
   const { calls, comparison } = await told('refund', '--key', 'r/1', '--id', 'a=1', '--and', '{"a":"2"}');
   expect(calls.map(({ key }) => key)).toEqual(['refund/=r%2F1', 'refund/=r%2F1']);
   expect(comparison).toMatchObject({ same: true, conflict: true, identity: [{ path: 'a' }] });

@@ -85,7 +85,7 @@ test('a run whose guard and command are killed is taken over at once, long befor
   expect(next).toMatchObject({ code: 0, stdout: 'taken over\n' });
 });
 
-test('a run that died and then fails has the exit code of its command, and goes on being run', async () => {
+test('a run that died and then fails has its command’s exit code, and is still run again', async () => {
   const at = place();
   const first = at.start('run', 'job', ...daily, '--', 'sh', '-c', 'echo $$ >> pids; exec sleep 60');
   const pid = await pidOf(at);
@@ -98,6 +98,24 @@ test('a run that died and then fails has the exit code of its command, and goes 
   expect(last).toMatchObject({ code: 0, stdout: 'done\n' });
   expect(last.stderr).toContain('attempt 3 failed with exit 3');
   expect((await at.semel('doubt', '--exit-code')).code).toBe(0);
+});
+
+test.each([
+  [[], 0],
+  [['--after-failure', 'hold'], 1],
+  [['--verify', 'exit 2'], 1],
+] as const)('a killed run with %j alarms nobody, unless somebody has to decide', async (options, code) => {
+  const at = place();
+  const command = ['--', 'sh', '-c', 'echo $$ >> pids; exec sleep 60'];
+  const first = at.start('run', 'job', ...daily, options, command);
+  const pid = await pidOf(at);
+  await killed(first);
+  process.kill(pid, 'SIGKILL');
+  const [record] = (await at.semel('ls', '--tool', 'run.job', '--json')).json();
+  await at.semel('resolve', `${record?.ref}`, 'died');
+  const said = await at.semel('doubt', '--exit-code');
+  expect(said.code).toBe(code);
+  expect(said.stdout.includes('nothing to decide')).toBe(code === 0);
 });
 
 test('a run whose command is killed has failed, and runs again', async () => {

@@ -55,6 +55,25 @@ test('that nobody holds a pipe of another kernel says nothing', async () => {
   renameSync(at.path('ledger.db-live/0123456789ab'), at.path('mine'));
 });
 
+test('that nobody holds a copy of a pipe says nothing', async () => {
+  const at = place();
+  const first = at.start(job('echo $$ >> pids; exec sleep 60'));
+  const pid = await eventually(() => at.lines('pids')[0]);
+  // As a folder of the user looks in a sandbox that was forked from this one, on the same machine.
+  renameSync(at.path('ledger.db-live'), at.path('original'));
+  expect(spawnSync('cp', ['-a', at.path('original'), at.path('ledger.db-live')]).status).toBe(0);
+  const rival = await at.semel(next);
+  expect(rival.stderr).toContain('job has been running since');
+  await killGuard(first);
+  process.kill(Number(pid), 'SIGKILL');
+  expect((await at.semel(next)).stderr).toContain('job has been running since');
+  expect(at.lines('effects')).toEqual([]);
+  renameSync(at.path('ledger.db-live'), at.path('copy'));
+  renameSync(at.path('original'), at.path('ledger.db-live'));
+  expect((await at.semel(next)).code).toBe(0);
+  expect(at.lines('effects')).toEqual(['next']);
+});
+
 test.each([
   ['its environment', 'env -u SEMEL_HELD'],
   ['any environment', 'env -i SEMEL_STORE="$SEMEL_STORE" HOME="$HOME" TZ=UTC'],

@@ -44,7 +44,7 @@ const step = (at: Place, file: string) =>
   at.semel('run', 'job', '--per', 'none', '--', 'sh', '-c', `${at.word} step make -o ${file} -- echo secret`);
 
 describe.runIf(isRoot)('of another user', () => {
-  test('a folder of pipes is not believed: nothing runs, nothing counts as dead, and doctor tells', async () => {
+  test('a folder of pipes is not trusted: nothing runs, nothing counts as dead, and doctor reports it', async () => {
     const at = place();
     await at.semel('once', 'mail', '--id', 'a=1', '--', 'true');
     const live = at.path('ledger.db-live');
@@ -133,7 +133,7 @@ describe.runIf(isRoot)('of another user', () => {
     expect(lstatSync(at.path('out')).mode & 0o7022).toBe(0);
   });
 
-  test('a home is not taken for root’s own: no ledger, no pipes, no cache', async () => {
+  test('a user’s home is not used as root’s own: no ledger, no pipes, no cache', async () => {
     const at = place();
     mkdirSync(at.path('home'));
     giveAway(at.path('home'));

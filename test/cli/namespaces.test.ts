@@ -33,7 +33,7 @@ test('a doubt of the library is found without naming its namespace, and by the e
   expect(none.stdout).toBe('Nothing of nothing is in doubt in api, app and default.\n');
 });
 
-test('ls and stats count all of them, and tell which is whose', async () => {
+test('ls and stats count all of them, and show each namespace', async () => {
   const { stdout } = await at.semel('ls');
   expect(stdout).toMatch(/^id +namespace +contract/);
   expect((await at.semel('ls', '--json')).json().map(({ namespace }) => namespace)).toHaveLength(5);

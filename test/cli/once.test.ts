@@ -108,6 +108,22 @@ describe('an effect', () => {
     expect(at.lines('effects')).toHaveLength(3);
   });
 
+  test('without ids is remembered as long as the run it is in, and so is a step', async () => {
+    const at = place();
+    const script = `${at.word} once publish -- true && ${at.word} step plan -- true`;
+    const ms = 86_400_000;
+    for (const [more, days] of [
+      [['--per', 'month', '--at', '2026-05-01T00:00Z'], 30 + 31],
+      [['--cron', '0 0 1 1 *', '--at', '2026-01-01T00:00Z'], 30 + 365],
+      [['--per', 'week', '--at', '2026-05-01T00:00Z', '--window', '90d'], 90 + 7],
+    ] as const) {
+      await at.semel('run', 'blog', ...more, '--', 'sh', '-c', script);
+      const records = (await at.json('ls', '--limit', '2')) as { settledAt: string; expiresAt: string }[];
+      for (const { settledAt, expiresAt } of records)
+        expect(Date.parse(expiresAt) - Date.parse(settledAt)).toBeGreaterThanOrEqual(days * ms);
+    }
+  });
+
   test('without ids is once per slot inside a run, and wrong usage outside', async () => {
     const at = place();
     expect(await at.semel('once', 'publish', '--', 'true')).toMatchObject({ code: 64 });
@@ -307,7 +323,7 @@ describe('the output', () => {
     expect(moved.stdout).toContain('Imported 1 (1 succeeded)');
   });
 
-  test('that is larger than what is kept passes too; later calls are told so', async () => {
+  test('larger than the limit is still printed; later calls say that it was not kept', async () => {
     const at = place();
     const once = () => at.start('once', 'blob', '--id', 'a=1', '--', 'head', '-c', '20000000', '/dev/zero');
     const first = once();

@@ -78,9 +78,16 @@ export function atTheEnd(work: () => void): void {
   try {
     onTestFinished(work);
   } catch {
-    afterAll(work);
+    leftovers.push(work);
   }
 }
+
+// A hook cannot register another one, so this one is there from the start.
+const leftovers: (() => void)[] = [];
+if (process.env.VITEST !== undefined)
+  afterAll(() => {
+    for (const work of leftovers.splice(0)) work();
+  });
 
 /** Removed at the end. */
 export function place(more: Readonly<Record<string, string>> = {}): Place {

@@ -66,3 +66,20 @@ test('a doubt of the library is found and resolved without naming its namespace'
   expect((await at.semel('resolve', ref, 'landed', '--result', '1')).code).toBe(0);
   expect((await at.semel('doubt', '--exit-code')).code).toBe(0);
 });
+
+test('a printed command does not override the address in the environment by one without its password', async () => {
+  const at = await there();
+  const address = (at.env.SEMEL_STORE as string).replace(/\/\/([^:@/]+)(:[^@/]*)?@/, '//$1:secret@');
+  await using app = createSemel({
+    store: address,
+    namespace: 'app',
+    prune: false,
+    onWarning: () => undefined,
+  });
+  await mailOf(app).try({ to: 'lost-1' });
+  const { stdout } = await at.with({ env: { SEMEL_STORE: address } }).semel('doubt');
+  expect(stdout).toMatch(/semel resolve \S+ landed\/\S+ --namespace app$/m);
+  const named = await at.semel('doubt', '--store', address);
+  expect(named.stdout).toMatch(/semel resolve .* --namespace app --store '?postgres:/);
+  expect(stdout + named.stdout).not.toContain('secret');
+});

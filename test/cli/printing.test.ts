@@ -33,7 +33,7 @@ test('doubt prints no control characters, and a command that a shell reads as it
   const { stdout: json } = await run('doubt', '--json', options);
   expect(json.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
   expect(JSON.parse(json)).toMatchObject([{ args: { text: '\u009b31m red' } }]);
-}, 30_000);
+});
 
 test('reports what is wrong with a file without printing its control characters', async () => {
   await createSemel({ store, onWarning: () => undefined }).open();
@@ -41,7 +41,7 @@ test('reports what is wrong with a file without printing its control characters'
   const { code, stderr } = await run('resolve', '--from', path, '--match', 'order');
   expect(stderr).toContain('The rows have: id, \\u001b]0;owned\\u0007.');
   expect(code).toBe(64);
-}, 30_000);
+});
 
 test.each([
   ['ls', '--store', 'postgres://ada:hun/ter2@db.example/shop'],
@@ -55,16 +55,12 @@ test.each([
   ['import', 'postgres://ada:hunter2 or@db.example/shop'],
   ['postgres://ada:hunter2@db.example/shop'],
   ['once', 'pay', '--id', 'a=1', '--lease', 'postgres://ada:hunter2@db.example/shop', '--', 'true'],
-])(
-  'semel %s: no message repeats the password of an address',
-  async (...words) => {
-    const said = await run(...words);
-    expect(said.code).not.toBe(0);
-    expect(said.stderr).not.toMatch(/hunter2|hun.?ter2/);
-    expect(said.stdout).not.toMatch(/hunter2|hun.?ter2/);
-  },
-  30_000,
-);
+])('semel %s: no message repeats the password of an address', async (...words) => {
+  const said = await run(...words);
+  expect(said.code).not.toBe(0);
+  expect(said.stderr).not.toMatch(/hunter2|hun.?ter2/);
+  expect(said.stdout).not.toMatch(/hunter2|hun.?ter2/);
+});
 
 test('values that JSON does not know, and names that cannot be seen, break no list', async () => {
   const at = place({ SEMEL_NAMESPACE: 'odd' });
@@ -104,7 +100,7 @@ test('values that JSON does not know, and names that cannot be seen, break no li
     );
     expect(said.stdout).not.toMatch(/^semel resolve x/m);
   }
-}, 60_000);
+});
 
 test('a pipe or a device that is named as a file is refused at once, by every command that reads one', async () => {
   const at = place();
@@ -135,7 +131,7 @@ test('a pipe or a device that is named as a file is refused at once, by every co
     },
   );
   expect(substituted.stdout).toBe('paid\n');
-}, 60_000);
+});
 
 test.runIf(process.platform === 'linux')(
   'other users do not see the password of an address on the command line',
@@ -147,7 +143,6 @@ test.runIf(process.platform === 'linux')(
     const shown = await at.semel('once', 'a', '--id', 'db=postgres://db.example/shop', show);
     expect(shown.stdout).toContain('postgres://db.example/shop');
   },
-  30_000,
 );
 
 test('a ledger below /proc is refused, and nothing spins', async () => {
@@ -164,7 +159,7 @@ test('a ledger below /proc is refused, and nothing spins', async () => {
     'ran',
   );
   expect([said.code, said.stderr]).toEqual([69, expect.stringContaining('cannot be created')]);
-}, 30_000);
+});
 
 test('what is meant to be pasted is quoted', async () => {
   const at = place();
@@ -174,4 +169,4 @@ test('what is meant to be pasted is quoted', async () => {
       `--tool $'$(touch pwned)\\xd8\\x9c'`,
     );
   expect((await at.semel('run', 'a b;c')).stderr).toContain(`semel run 'a b;c' --`);
-}, 30_000);
+});

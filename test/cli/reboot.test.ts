@@ -34,7 +34,7 @@ test('effects and steps inside belong to the boot, across attempts', async () =>
   expect(at.lines('mails')).toHaveLength(1);
 });
 
-test('a run that an earlier boot of this machine cut off is closed by the next one, and another machine’s is not', async () => {
+test('a run that an earlier boot of this machine cut off is closed by the next one without --after-failure hold, and another machine’s is not', async () => {
   const at = place();
   const earlier = createSemel({ store: at.store, namespace: 'default', onWarning: () => undefined });
   const run = earlier.tool({
@@ -55,7 +55,10 @@ test('a run that an earlier boot of this machine cut off is closed by the next o
   const keys = (await earlier.records.list()).items.map(({ key }) => key);
   for (const each of claimed) if (each.execute) await leaveClaim(each.attempt, 1);
   await eventually(async () => (await earlier.records.list()).items.every(({ lapsed }) => lapsed));
-  await at.semel('run', 'service', reboot, effect);
+  const hold = ['--after-failure', 'hold'];
+  await at.semel('run', 'service', reboot, hold, '--', 'sh', '-c', 'exit 3');
+  expect((await earlier.doubts.list()).items).toHaveLength(3);
+  await at.semel('run', 'service', reboot, '--again', 'a person looked', effect);
   const after = await Promise.all(keys.map((key) => earlier.records.get(key)));
   const stateOf = (name: string) =>
     after.find((record) => (record?.args as { slot: string } | undefined)?.slot === name);

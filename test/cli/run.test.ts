@@ -226,7 +226,7 @@ describe('a slot', () => {
     expect(at.lines('effects')).toHaveLength(1);
   });
 
-  test('that is held is not run by leaving the option out', async () => {
+  test('that is held does not run just because the option is left out', async () => {
     const at = place();
     await at.semel('run', 'blog', ...daily, '--after-failure', 'hold', '--', 'sh', '-c', 'exit 3');
     expect((await at.semel('run', 'blog', ...daily, '--', 'sh', '-c', 'echo x >> effects')).code).toBe(76);
@@ -301,7 +301,7 @@ describe('a slot', () => {
     expect(at.lines('asked')).toHaveLength(2);
   });
 
-  test('what can be told in months is not asked without end', async () => {
+  test('a verifier that can decide only in months is not polled', async () => {
     const at = place();
     const verify = 'echo asked >> asked; exit 1';
     const { child, stderrBytes, ended } = at.start(
@@ -361,7 +361,7 @@ describe('two runs of a job', () => {
 });
 
 describe('the command', () => {
-  test('gets its run by the environment, and so does what it calls', async () => {
+  test('gets its run through the environment, and so do its children', async () => {
     const at = place();
     const variables = [
       'RUN',
@@ -512,6 +512,10 @@ describe('wrong usage', () => {
     [['run', 'blog'], 'there is no command'],
     [['run', 'blog', 'more', '--', 'true'], 'it takes the name of one job'],
     [['run', 'blog', '--per', 'fortnight', '--', 'true'], '--per must be one of'],
+    [
+      ['run', 'blog', '--per', '24h', '--', 'true'],
+      'To leave a minimum time between two starts, use --at-least',
+    ],
     [['run', 'blog', '--cron', '* * *', '--', 'true'], 'is not a cron expression'],
     [
       ['run', 'blog', '--cron', '* * * * *', '--per', 'day', '--', 'true'],
@@ -558,7 +562,7 @@ test('a slot that was forgotten is run as if for the first time', async () => {
   expect(said).toMatchObject({ code: 0, stdout: 'attempt 1\n', stderr: '' });
 });
 
-test('once for all time is done, also when what it returned is no longer kept', async () => {
+test('--per ever stays done, even after its result is no longer kept', async () => {
   const at = place();
   const run = () =>
     at.semel('run', 'setup', '--per', 'ever', '--window', '1ms', '--', 'sh', '-c', 'echo x >> effects');

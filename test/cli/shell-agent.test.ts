@@ -6,7 +6,7 @@ import { daily, place } from './place.ts';
 
 const day = (n: number) => [...daily, '--at', new Date(Date.UTC(2026, 5, n, 7)).toISOString()];
 
-test('run 1 picks, writes, publishes and dies; run 2 of the slot goes on with the same in another process', async () => {
+test('run 1 picks, writes, publishes and dies; run 2 of the slot continues with the same choices in another process', async () => {
   const at = place();
   writeFileSync(
     at.path('agent.sh'),

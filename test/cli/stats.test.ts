@@ -40,7 +40,7 @@ test('executed, replayed, saved and in doubt are counted, by contract and in all
   });
   const { stdout } = await semel(['stats', '--by', 'hour', '--since', '2h', ...on('counted.db')]);
   expect(stdout).toContain(
-    'In 2h: 3 executed, 2 replayed; 2 effects saved from landing again.\n1 in doubt now',
+    'In 2h: 3 executed, 2 replayed; 2 effects kept from landing twice.\n1 in doubt now',
   );
   expect(stdout).toMatch(/^\d{4}-\d\d-\d\dT\d\dZ +3 +2 +1 +█+░+\?+$/m);
   expect(stdout).toMatch(/^mail\.send +2 +2 +2 +1 +0$/m);
@@ -57,7 +57,7 @@ test('executed, replayed, saved and in doubt are counted, by contract and in all
   });
 });
 
-test('observing tells what it would have prevented', async () => {
+test('observe mode reports what it would have prevented', async () => {
   const library = open('observed.db');
   const post = library.tool({
     name: 'slack.post',

@@ -38,13 +38,13 @@ function placeWithDriver(): Place {
 }
 
 describe('check', () => {
-  test('tells what is true of a file, and what is in it', async () => {
+  test('reports a file’s settings and contents', async () => {
     const { semel, json } = place();
     await semel('once', 'mail', '--key', 'a', '--', 'true');
     const { stdout, code } = await semel('store', 'check');
     expect(code).toBe(0);
     expect(stdout).toMatch(/kind +sqlite \(SQLite 3\./);
-    expect(stdout).toMatch(/schema +version 1\n/);
+    expect(stdout).toMatch(/schema +version 2\n/);
     expect(stdout).toMatch(/records +1 in 1 namespace/);
     expect(stdout).toMatch(/durable write +[\d.]+ ms/);
     expect(await json('store', 'check')).toMatchObject({
@@ -115,10 +115,10 @@ test('migrate says what it would run, makes the schema, and is done then', async
   const url = newUrl();
   const dry = await semel('store', 'migrate', '--store', url, '--dry-run');
   expect(dry.stdout).toMatch(/CREATE TABLE "cli_\d+"\.meta/);
-  expect(dry.stderr).toMatch(/from nothing to version 2/);
+  expect(dry.stderr).toMatch(/from nothing to version 3/);
   expect((await semel('store', 'check', '--store', url)).code).toBe(69);
-  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('Created the schema, version 2.\n');
-  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('The schema is already version 2.\n');
+  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('Created the schema, version 3.\n');
+  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('The schema is already version 3.\n');
   expect((await semel('store', 'check', '--store', url)).code).toBe(0);
 });
 
@@ -173,7 +173,7 @@ test('a ledger moves to Postgres with its doubts, and programs learn its new add
   expect(back.stderr).toMatch(/was finished/);
 });
 
-test('a seal is taken back only when somebody says so', async () => {
+test('a seal is removed only on request', async () => {
   const { semel, store, storeAt } = place();
   await semel('once', 'mail', '--key', 'a', '--', 'true');
   await semel('store', 'copy', '--from', store, '--to', storeAt('new.db'));

@@ -84,7 +84,10 @@ test('a run whose processes were killed is shown as dead, long before its lease 
   );
   process.kill(Number(pid), 'SIGKILL');
   await eventually(async () => (await at.semel('ls')).stdout.includes('running, dead'));
-  expect((await at.semel('doubt')).stdout).toContain('whose processes are gone: the next start notices');
+  expect((await at.semel('doubt')).stdout).toContain('whose process is gone: the next call or start notices');
+  expect((await at.semel('doctor', '--only', 'DEAD_HOLDER')).stdout).toMatch(
+    /^DEAD_HOLDER {2}default\n {2}1 record is held by a process that is gone \(\S+:\d+\): nobody is working on it\.$/m,
+  );
 });
 
 test('the advice to avoid a doubt is given once, not per group', async () => {

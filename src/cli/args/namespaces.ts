@@ -1,16 +1,9 @@
 // The namespaces that an operator looks at: the chosen one, otherwise every namespace of the ledger. The library writes
 // to the application's own, so looking only at `default` would report that all is well.
 
-import {
-  commandOptions,
-  createSemel,
-  lazyStoreAt,
-  overrideStore,
-  type Semel,
-  type SemelOptions,
-} from '../../semel/index.ts';
+import { createSemel, lazyStoreAt, overrideStore, type Semel, type SemelOptions } from '../../semel/index.ts';
 import type { Store, StoreFacts } from '../../store/store.ts';
-import { checkedUrl, chosenNamespace, type LedgerChoice } from '../ledger.ts';
+import { checkedUrl, chosenNamespace, type LedgerChoice, ledgerOptions } from '../ledger.ts';
 import { complain } from '../render/print.ts';
 
 export interface Namespaces extends AsyncDisposable {
@@ -70,7 +63,7 @@ export function namespacesOf(store: Store, chosen: string | undefined, options: 
     open: () => first.open(),
     async optionsFor(namespace) {
       const [only, ...others] = namespace === undefined ? await names() : [namespace];
-      return commandOptions(others.length === 0 ? only : undefined, await first.open()) ?? '';
+      return ledgerOptions(others.length === 0 ? only : undefined, await first.open());
     },
     async [Symbol.asyncDispose]() {
       for (const semel of [...opened.values(), first]) await semel.close();

@@ -2,7 +2,7 @@
 
 import { type From, items } from '../../core/paging.ts';
 import type { RecordInfo, RecordQuery, Semel } from '../../semel/index.ts';
-import { contractsOf, isJobLock } from '../render/state.ts';
+import { contractsOf, isJobLock, isStep } from '../render/state.ts';
 
 /** Records can be large, and a page of them is in memory. */
 const pageSize = 200;
@@ -19,7 +19,8 @@ export async function* everyDoubt(semel: Semel, tool?: string): AsyncGenerator<R
   for (const contract of tool === undefined ? [undefined] : contractsOf(tool)) {
     const about = contract === undefined ? {} : { contract };
     const list = (page: From) => semel.doubts.list({ ...about, ...page });
-    for await (const record of items((from) => paced(from, list))) if (!isJobLock(record)) yield record;
+    for await (const record of items((from) => paced(from, list)))
+      if (!isJobLock(record) && !isStep(record)) yield record;
   }
 }
 

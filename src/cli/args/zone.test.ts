@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { zoneOf } from './zone.ts';
+import { systemZone, zoneOf } from './zone.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -21,4 +21,9 @@ test.each(['', ':', '/etc/localtime', ':/etc/localtime'])('TZ=%j is the zone of 
   const system = zoneOf(undefined);
   vi.stubEnv('TZ', tz);
   expect(zoneOf(undefined)).toBe(system);
+});
+
+test('an empty TZ is UTC where the system names no zone, as in small containers', () => {
+  vi.stubEnv('TZ', '');
+  expect(systemZone('/nowhere')).toBe('UTC');
 });

@@ -17,12 +17,14 @@ function zoneIn(tz: string): string | undefined {
 const zoneFile = /zoneinfo\/(?:posix\/|right\/)?(.+)$/;
 
 /** Asking Intl takes longer than the rest of a command's start. */
-function systemZone(): string {
+export function systemZone(link = '/etc/localtime'): string {
   try {
-    const [, name] = zoneFile.exec(readlinkSync('/etc/localtime')) ?? [];
+    const [, name] = zoneFile.exec(readlinkSync(link)) ?? [];
     if (name !== undefined) return name;
   } catch {
     // Not every system has this link.
   }
-  return Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  // The answer to an empty TZ, as `TZ: ${TZ}` of a compose file leaves it.
+  return timeZone === 'Etc/Unknown' ? 'UTC' : timeZone;
 }

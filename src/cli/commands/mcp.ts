@@ -54,8 +54,8 @@ export default command({
   about: `Sits between any MCP client and any MCP server. A repeated tools/call is answered from the ledger, also after a restart
 and for another client; one that may have landed is held. Everything else passes byte for byte. The exit code is the
 server's. Tools that say readOnlyHint pass; those that say idempotentHint always run; all
-others run once for the same arguments in a turn; where nothing names the turn, the model is asked before an equal
-call runs again within ten minutes, and answers with the tool semel_run_again, which the proxy adds.
+others run once for the same arguments in a turn; if nothing names the turn, semel asks the model before an equal
+call runs again within ten minutes; the model answers with the tool semel_run_again, which the proxy adds.
 With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, where that is set in the environment.`,
   flags,
   examples: [
@@ -82,7 +82,7 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
     if (values.name !== undefined && isReserved(`${values.name}.`))
       throw usageError(
         'mcp',
-        '--name must not begin with run., turn., step. or pick.',
+        '--name must not begin with run., lock., step., pick. or step-order.',
         'Choose another name.',
       );
     const server = values.name ?? serverName(values.http ?? program ?? '', args, workingFolder());
@@ -163,8 +163,7 @@ async function serveHttp(
 
 /** The ledger's address and its password are not for the server. */
 function envFor({ env: passed = [], store }: Values): NodeJS.ProcessEnv {
-  const isPostgres = /^postgres(ql)?:/i.test(store ?? process.env.SEMEL_STORE ?? '');
-  return createServerEnv(process.env, { isPostgres, passed });
+  return createServerEnv(process.env, { store: store ?? process.env.SEMEL_STORE ?? '', passed });
 }
 
 /** A caller is answered from the ledger too, without the server being asked who it is; and with the operator's credentials. */
@@ -232,7 +231,7 @@ async function inspect(
       ),
     );
     printAside(
-      'semel: Where a call names no turn, the model is asked before an equal call runs again; it answers by the tool ' +
+      'semel: If a call does not name its turn, semel asks the model before an equal call runs again; it answers with the tool ' +
         'semel_run_again, which semel adds.',
     );
   }
@@ -306,14 +305,14 @@ function warnings(): (warning: string) => void {
     if (warning.includes('the turn was guessed')) {
       if (!hasGuessed)
         complain(
-          'the client does not name the turn of its calls (most do not). For a while (usually ten minutes) an equal call is not run again ' +
-            'before the model was asked. A client of your own can send dev.semel/conversation and dev.semel/turn in _meta.',
+          'the client does not say which turn a call belongs to (most do not). If the same call comes again within the `weakWindow` (ten minutes by default), ' +
+            'semel asks the model before running it. A client of your own can send dev.semel/conversation and dev.semel/turn in _meta.',
         );
       hasGuessed = true;
     } else if (isSetter !== undefined)
       complain(
-        `${setter} looks as if it sets a value. If running it twice does no more than running it once, say "write-idempotent" in the policy file: every call then runs. ` +
-          'Otherwise an equal call of the same turn counts as a retry; where the turn is guessed, the model is asked.',
+        `${setter} looks as if it sets a value. If running it twice does no more than running it once, declare it "write-idempotent" in the policy file: every call then runs. ` +
+          'Otherwise an equal call in the same turn counts as a retry; if the turn is a guess, semel asks the model.',
       );
     else if (advice === undefined) complain(warning);
     else

@@ -85,7 +85,7 @@ about the effect on stderr.`,
     if (isReserved(contractName(undefined, name)))
       throw usageError(
         'once',
-        'names that start with run., turn., step. or pick. are reserved for jobs',
+        'names that start with run., lock., step., pick. or step-order. are reserved for jobs',
         'Use another name.',
       );
     const inside = currentRun();
@@ -110,7 +110,7 @@ about the effect on stderr.`,
     const given = flagReader('once', values);
     const terms = {
       ...guardTerms(given),
-      windowMs: given.duration('window', undefined),
+      windowMs: given.duration('window', unit === 'run' ? inside?.windowMs : undefined),
       notLandedExits: exitsOf(values['not-landed-exit']),
     };
     const skipCode = given.whole('skip-code', 0, exitCodes);
@@ -218,10 +218,10 @@ async function tell(report: Report, { semel, facts }: Guard, call: Call): Promis
 
 /** The flags that would have decided it. */
 function flagsFor(ending: ChildEnding | undefined): string {
-  const verify = '--verify <command> would decide it';
+  const verify = 'next time, let --verify <command> decide';
   const isOwnCode = ending !== undefined && ending.signal === undefined && ending.exit > 0;
   return isOwnCode
-    ? `${verify}; --not-landed-exit ${ending.exit} would mean that this code sends nothing`
+    ? `${verify}, or use --not-landed-exit ${ending.exit} if that exit code means that nothing was sent`
     : verify;
 }
 

@@ -33,7 +33,7 @@ attempt of the slot gets it, even if the list changed.`,
     const choice = await pick(semel, run, name, from, notRecent);
     if (values.json) printJson({ name, choice, slot: run.id.slot });
     // For a script: exactly as it was given.
-    else process.stdout.write(`${choice}\n`);
+    else process.stdout.write(`${typeof choice === 'string' ? choice : JSON.stringify(choice)}\n`);
     return 0;
   },
 });

@@ -1,12 +1,8 @@
 // `semel policy`: creates policy files for `semel mcp` from a program's tools, and checks them. Runs no tool.
 
-import { closeSync, existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { resolve } from 'node:path';
-import { SemelError } from '../../core/errors.ts';
 import { exportPolicies, readPolicyFile } from '../../mcp/index.ts';
-import { openRegular } from '../../store/files.ts';
 import { smallText } from '../args/input.ts';
+import { exitSoon, exportsOf } from '../args/module.ts';
 import { command } from '../command.ts';
 import { complain, print, printJson } from '../render/print.ts';
 import { usageError } from '../usage.ts';
@@ -14,10 +10,9 @@ import { usageError } from '../usage.ts';
 export default command({
   name: 'policy',
   takes: 'export <module> | check <file>',
-  about: `export  loads a module and prints the policy file for the tools it exports: tools made by semel.tool, alone or in an
-        object, and those in an object \`policies\`, as guard takes it. The module runs; its tools do not
-check   reads a policy file as \`semel mcp\` does, and reports the first mistake. For editors, the package contains
-        semel.policy.schema.json`,
+  about: `What to do:
+  export  loads a module and prints the policy file for the tools it exports: tools made by semel.tool, alone or in an object, and those in an object \`policies\`, as guard takes it. The module runs; its tools do not
+  check   reads a policy file as \`semel mcp\` does, and reports the first mistake. For editors, the package contains semel.policy.schema.json`,
   flags: {},
   examples: ['semel policy export ./tools.ts > semel.policy.json', 'semel policy check semel.policy.json'],
   async run({ values, positionals }) {
@@ -32,25 +27,8 @@ function exportFrom(path: string): number {
   const { file, leftOut } = exportPolicies(exportsOf(path), path);
   printJson(file);
   for (const field of leftOut) complain(`${field} is left out: a policy file cannot express it`);
-  // Do not wait for what the module opened.
-  process.stdout.write('', () => process.exit(0));
+  exitSoon(0);
   return 0;
-}
-
-/** With `require`: compiled code, which the command is started from, has no `import`. */
-function exportsOf(path: string): object {
-  const file = resolve(path);
-  try {
-    // Node.js would wait for a pipe.
-    if (existsSync(file)) closeSync(openRegular(file));
-    return createRequire(file)(file) as object;
-  } catch (error) {
-    // The rest lists which modules required the file.
-    const [why] = String((error as Error).message).split('\n');
-    throw new SemelError('INVALID_ARGS', `${path} could not be loaded: ${why}.`, {
-      next: 'Name a file that Node.js can load, .js or .ts, without an `await` at its top.',
-    });
-  }
 }
 
 function check(path: string, isJson: boolean): number {

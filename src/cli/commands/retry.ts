@@ -1,10 +1,10 @@
 // `semel retry`: reopens failures, and makes what was abandoned an open question again.
 
-import { commandOptions } from '../../semel/index.ts';
 import { actFlags, actOnEach, actOptions } from '../act.ts';
 import { namespacesFor } from '../args/namespaces.ts';
 import { mustBeOperator } from '../caller.ts';
 import { command } from '../command.ts';
+import { ledgerOptions } from '../ledger.ts';
 import { usageError } from '../usage.ts';
 import { verdictToChoose } from './resolve/verdict.ts';
 
@@ -29,7 +29,7 @@ person abandoned is in doubt again, since it may have landed.`,
       act: ({ namespace, ref }) => ledger.in(namespace).records.reopen(ref, actOptions(values)),
       describe: (record) =>
         record.inDoubt
-          ? `in doubt again. Decide: semel resolve ${record.ref} ${verdictToChoose} ${commandOptions(record.namespace, facts) ?? ''}`
+          ? `in doubt again. Decide: semel resolve ${record.ref} ${verdictToChoose} ${ledgerOptions(record.namespace, facts)}`
           : 'released: the next call executes. Nothing runs by itself: make the call again',
     });
   },

@@ -1,12 +1,16 @@
 // `semel run`: guards a job. Options and messages only; the work is in src/jobs.
 
 import {
+  commandVerifier,
+  commandWork,
   findAtLeast,
   findRun,
   type Holder,
   isGuardGone,
   type JobSlot,
+  nameRun,
   type Report,
+  runEnv,
   runJob,
   shownOwner,
   slotOf,
@@ -35,7 +39,11 @@ import { sinceOf } from '../render/state.ts';
 import { usageError } from '../usage.ts';
 
 const flags = {
-  per: choice(units, 'run once per period (default: none, which only prevents overlap)'),
+  per: {
+    ...choice(units, 'run once per period (default: none, which only prevents overlap)'),
+    insteadOfDuration:
+      'A run has a slot of the calendar, such as --per day. To leave a minimum time between two starts, use --at-least; to do an effect once per duration, use `semel once --per`.',
+  },
   cron: text(
     '<expression>',
     'the schedule, as in the crontab: the slot is its latest scheduled time; @reboot: this boot',
@@ -111,21 +119,15 @@ stdout belongs to the command: --json prints one line about the run on stderr.`,
       values,
       pipeName,
       {},
-      (guard) =>
-        runJob({
-          ...guard,
-          job,
-          label,
-          ids,
-          slot,
-          command: words,
-          again: values.again,
-          ifBusy: values['if-busy'] ?? (values.wait === undefined ? 'skip' : 'wait'),
-          verify: values.verify,
-          afterFailure: values['after-failure'] ?? 'rerun',
-          ...terms,
-          hint,
-        }),
+      (guard) => {
+        const run = { job, ids, slot, again: values.again };
+        const ifBusy = values['if-busy'] ?? (values.wait === undefined ? 'skip' : 'wait');
+        const options = { ...guard, ...run, ...terms, command: words, verify: values.verify, ifBusy };
+        const env = runEnv(guard.semel, nameRun(run), slot, ids, terms.windowMs);
+        const verify = commandVerifier(options, env);
+        const afterFailure = values['after-failure'] ?? 'rerun';
+        return runJob({ ...options, verify, afterFailure, label, hint }, commandWork(options, env));
+      },
       (report, guard) => tell(report, guard, { job, label, slot, command: words, skipCode, values }),
     );
   },
@@ -160,7 +162,8 @@ async function tell(report: Report, { semel, facts }: Guard, run: Run): Promise<
         return finish('succeeded', 0, { ...more, reason: 'verified' });
       }
       if (values.quiet || values.json) return skip('', more);
-      const isVerified = typeof value === 'object' && value.verified === true;
+      // Only now: a later start replays it, and its record says by whom it was done.
+      const isVerified = report.drift === undefined && typeof value === 'object' && value.verified === true;
       const how = isVerified ? 'was found to be done by the verifier' : await describeDone(semel, record);
       const again = values.again === undefined ? '' : ', with the same --again reason';
       const early =
@@ -190,7 +193,7 @@ async function tell(report: Report, { semel, facts }: Guard, run: Run): Promise<
       return refuse(report.error, {
         ...{ label, namespace: semel.namespace, facts, ending: report.ending },
         hasVerify: values.verify !== undefined,
-        flags: '--verify <command> would decide it',
+        flags: 'next time, let --verify <command> decide',
       });
     case 'ran': {
       const { ending, attempt } = report;

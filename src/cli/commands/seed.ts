@@ -1,7 +1,7 @@
 // `semel seed`: what a shell agent can start from, the same in every attempt of its slot.
 
 import { shellWord } from '../../core/visible.ts';
-import { picksOf, recentWork, seedOf, seedWords } from '../../jobs/index.ts';
+import { picksOf, recentWork, seedOf, seedWords, weekdayOf } from '../../jobs/index.ts';
 import { command } from '../command.ts';
 import { texts } from '../flags.ts';
 import { ledgerFor } from '../ledger.ts';
@@ -29,19 +29,17 @@ under the given names. The same in every attempt of the slot: the run's own work
     const run = requireRun('seed');
     await using semel = ledgerFor(values);
     const { job, slot, ids } = run.id;
-    const weekday = new Date(`${run.date}T00:00:00Z`).toLocaleDateString('en-GB', {
-      weekday: 'long',
-      timeZone: 'UTC',
-    });
     const recent: Record<string, unknown> = {};
     for (const name of values.recent ?? [])
-      recent[name] = (await recentWork(semel, name, 10, run.text)).map(({ result, args }) => result ?? args);
+      recent[name] = (await recentWork(semel, name, 10, { run: run.text })).map(
+        ({ result, args }) => result ?? args,
+      );
     const seed = {
       job,
       slot,
       ids,
       date: run.date,
-      weekday,
+      weekday: weekdayOf(run.date),
       zone: run.zone,
       seed: seedOf(...seedWords(run), 'seed'),
       picks: await picksOf(semel, run),

@@ -31,7 +31,7 @@ file, whole or not at all, and a later attempt keeps or restores it.`,
   async run(input) {
     const { values } = input;
     const { name, words } = guardedLine('step', 'step', input, '-- ./plan.sh');
-    requireRun('step');
+    const { windowMs } = requireRun('step');
     return runGuarded(
       values,
       newPipeName(),
@@ -52,7 +52,7 @@ file, whole or not at all, and a later attempt keeps or restores it.`,
           verify: undefined,
           verifyAfterMs: 0,
           leaseMs: 900_000,
-          windowMs: undefined,
+          windowMs,
           timeoutMs: Number.POSITIVE_INFINITY,
           graceMs: 10_000,
           passOn: values.output === undefined,

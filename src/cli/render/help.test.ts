@@ -23,6 +23,16 @@ test.each([80, 100])('help fits into %i columns, but for examples, which are nev
   ).toEqual([]);
 });
 
+test('a list keeps one line per item: only indented lines are not filled', () => {
+  for (const command of loaded)
+    expect(
+      command
+        .help(80)
+        .split('\n')
+        .filter((line) => /^\S.* {2}/.test(line)),
+    ).toEqual([]);
+});
+
 test('the same words are there at every width', () => {
   const words = (text: string) => text.split(/\s+/);
   for (const { help } of loaded)

@@ -2,10 +2,10 @@
 
 import type { SemelError } from '../../core/errors.ts';
 import type { ChildEnding } from '../../jobs/index.ts';
-import { commandOptions } from '../../semel/index.ts';
 import type { StoreFacts } from '../../store/store.ts';
 import { isAgent, personDecides } from '../caller.ts';
 import { verdictToChoose } from '../commands/resolve/verdict.ts';
+import { ledgerOptions } from '../ledger.ts';
 import { complain } from './print.ts';
 
 export interface Doubt {
@@ -36,7 +36,7 @@ export function explainDoubt(error: SemelError, doubt: Doubt): void {
       ? ''
       : ` ("not landed" in ${Math.ceil(error.retryAfterMs / 1000)} s at the earliest)`;
   complain(
-    `check whether it landed, then: semel resolve ${record} ${verdictToChoose} ${commandOptions(namespace, facts) ?? ''}${earliest}`,
+    `check whether it landed, then: semel resolve ${record} ${verdictToChoose} ${ledgerOptions(namespace, facts)}${earliest}`,
   );
   complain(hasVerify ? 'the verifier could not decide yet; the next call asks it again' : flags);
   complain('more: semel explain IN_DOUBT');

@@ -20,9 +20,17 @@ export function isFailedRun({ contract, status, error }: RecordInfo): boolean {
   return status === 'released' && error !== undefined && contract.startsWith('run.');
 }
 
-/** A job's lock: never needs a decision. */
-export function isJobLock({ contract }: RecordInfo): boolean {
-  return contract.startsWith('lock.');
+/** A job's lock, or the order of its steps: never needs a decision. A tool of the user's may be called `lock.door`. */
+export function isJobLock({ contract, args }: RecordInfo): boolean {
+  if (contract.startsWith('step-order.')) return true;
+  const job = (args as { job?: unknown } | null | undefined)?.job;
+  return typeof job === 'string' && contract === contractName('lock', job);
+}
+
+/** A step of a run: the run's next attempt runs it again, so it never needs a decision. */
+export function isStep({ contract, args, run }: RecordInfo): boolean {
+  const step = (args as { step?: unknown } | null | undefined)?.step;
+  return run !== undefined && typeof step === 'string' && contract === contractName('step', step);
 }
 
 /** The contracts that a name may mean: a tool, or a job. */
@@ -47,14 +55,19 @@ export function stateCell(record: RecordInfo, isDead = false): Cell {
   return style === undefined ? { text } : { text, style };
 }
 
-/** A job and its slot, a tool and the caller's own key, or the contract alone; never a digest. */
-export function nameOf({ contract, key, args }: RecordInfo): string {
+/** A job and its slot, a tool and its run or the caller's own key, or the contract alone; never a digest. */
+export function nameOf({ contract, key, args, run }: RecordInfo): string {
   const slot = contract.startsWith('run.') ? (args as { slot?: unknown } | undefined)?.slot : undefined;
   if (typeof slot === 'string') return `${contract} ${slot}`;
+  const [, jobRun] = /^(.+@.+)~\w+$/.exec(run ?? '') ?? [];
+  if (jobRun !== undefined) return `${contract} ${jobRun}`;
   const [period = ''] = key.slice(contract.length + 1).split('/');
-  if (period.startsWith('=')) return `${contract} ${decoded(period.slice(1))}`;
+  if (period.startsWith('=')) return `${contract} ${decoded(period.slice(1)).replace(callerDigest, '')}`;
   return /^\d{4}-/.test(period) ? `${contract} ${period}` : contract;
 }
+
+/** In the key of an Idempotency-Key, after the one that the client chose. */
+const callerDigest = / [0-9a-z]{32}$/;
 
 function decoded(text: string): string {
   try {
@@ -99,4 +112,11 @@ export function ageText(record: RecordInfo, now = Date.now()): string {
 
 function wholeSeconds(ms: number): number {
   return ms < 1000 ? ms : Math.round(ms / 1000) * 1000;
+}
+
+/** The provider's id, and whether it is known that the effect landed. */
+export function remoteRefText({ remoteRef, status, inDoubt }: RecordInfo): string | undefined {
+  if (remoteRef === undefined) return undefined;
+  const isOpen = inDoubt || status === 'running';
+  return isOpen ? `${remoteRef} (sent, not confirmed)` : remoteRef;
 }

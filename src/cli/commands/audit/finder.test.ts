@@ -91,7 +91,7 @@ test('memory is bounded, and what had to be dropped is reported', () => {
   expect(forgotten).toBeGreaterThan(800);
 });
 
-test('what is over is forgotten without a word', () => {
+test('old entries are silently forgotten', () => {
   const finder = createFinder({ ...options, most: 100 });
   for (let n = 0; n < 1_000; n += 1) finder.call(call(`n${n}`, n * 10));
   expect(finder.result().forgotten).toBe(0);

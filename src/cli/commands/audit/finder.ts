@@ -32,7 +32,7 @@ export interface Group {
   /** The first ones. */
   readonly calls: Occurrence[];
   readonly keys: Set<string>;
-  /** Digests: it was worded in so many ways. */
+  /** Digests, one per wording. */
   readonly wordings: Set<string>;
   shortestGapMs: number;
   /** Repeats right after a restart. */

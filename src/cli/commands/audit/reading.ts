@@ -39,7 +39,7 @@ export interface Missing {
   readonly asked?: readonly string[];
 }
 
-/** Enough to guess from: so many lines, or fewer that are as long together. */
+/** Enough to guess from: this many lines, or this many characters. */
 const sample = 200;
 const sampleCharacters = 16 * 1024 * 1024;
 /** What is kept of a long start-up, to be compared once it can be guessed what. */

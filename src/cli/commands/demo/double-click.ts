@@ -32,6 +32,6 @@ async function click(actor: Actor): Promise<void> {
   const { executed, drift } = result.receipt;
   const how = executed
     ? 'executed'
-    : `replayed: the mail of the other one counts (other wording of ${drift.join(', ')})`;
+    : `replayed: the other worker's mail counts (${drift.join(', ')} worded differently)`;
   return actor.say(`worker ${nth}: ${result.value.id}, ${how}`);
 }

@@ -2,12 +2,13 @@
 
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { shownOwner } from '../../../jobs/index.ts';
 import type { Actor, Incident, Stage } from './incident.ts';
 
 export const killedJob: Incident = {
   title: 'A job killed after its effect',
   happened:
-    'The monthly invoice is sent, and the machine goes down before the job can note that. Cron starts it again.',
+    'The monthly invoice is sent, and the machine goes down before the job can record it. Cron starts it again.',
   effect: ['invoice', 'invoices'],
   async play(stage) {
     await stage.start({ dies: true });
@@ -33,7 +34,7 @@ async function guarded(actor: Actor): Promise<void> {
     name: 'invoice.send',
     effect: 'write-non-idempotent',
     per: 'ever',
-    // How long a dead process blocks; short, so that this story is.
+    // How long a dead process blocks; short, to keep the demo short.
     lease: '1s',
     run: async ({ month }: { month: string }) => {
       await actor.say('no record of it: sending the invoice');
@@ -52,8 +53,10 @@ async function decide({ semel: open, start, say }: Stage): Promise<void> {
   await using semel = open();
   const { items } = await semel.doubts.list();
   for (const { ref, lastDispatchedAt, owner } of items) {
-    say(`what is known: dispatched ${lastDispatchedAt?.toISOString()} by ${owner}, which never reported`);
-    say(`a person looks into the outbox and types: semel resolve ${ref} landed`);
+    say(
+      `what is known: dispatched ${lastDispatchedAt?.toISOString()} by ${shownOwner(owner)}, which never reported`,
+    );
+    say(`a person checks the outbox and types: semel resolve ${ref} landed`);
     await semel.doubts.resolve(ref, { landed: { id: 'seen in the outbox' } }, { by: 'the demo' });
   }
   await start();

@@ -1,6 +1,6 @@
 // The checks, in the order of the report. docs/operate/doctor.md has a heading for each.
 
-import { contradiction, doubtBacklog, duplicate, onDoubtRerun } from './doubt-checks.ts';
+import { contradiction, deadHolder, doubtBacklog, duplicate, onDoubtRerun } from './doubt-checks.ts';
 import type { Check, Finding } from './finding.ts';
 import { keyNeverHits, workEaten } from './key-checks.ts';
 import { namespaceShared, namespaceSplit, twoLedgers } from './place-checks.ts';
@@ -32,6 +32,7 @@ const checks = [
   duplicate,
   contradiction,
   doubtBacklog,
+  deadHolder,
   onDoubtRerun,
   leaseTooShort,
   windowTooLong,

@@ -14,17 +14,46 @@ export const doubtBacklog: Check<'DOUBT_BACKLOG'> = {
     return [...open].flatMap(([namespace, members]) => {
       const age = (record: RecordSeen) => now - (record.lastDispatchedAt ?? record.updatedAt).getTime();
       const oldest = members.reduce((most, record) => Math.max(most, age(record)), 0);
+      const isOne = members.length === 1;
       return [
         {
           namespace,
-          found: `${count(members.length, 'record is', 'records are')} in doubt, the oldest for ${ago(oldest)}: calls for them are refused until somebody decides.`,
-          next: `Check whether they landed, and decide: semel doubt ${optionsFor(namespace)}`.trim(),
+          found: isOne
+            ? `1 record is in doubt, for ${ago(oldest)}: its calls are refused until somebody decides.`
+            : `${members.length} records are in doubt, the oldest for ${ago(oldest)}: their calls are refused until somebody decides.`,
+          next: `Check whether ${isOne ? 'it' : 'they'} landed, and decide: semel doubt ${optionsFor(namespace)}`.trim(),
           records: examples(members),
         },
       ];
     });
   },
 };
+
+export const deadHolder: Check<'DEAD_HOLDER'> = {
+  id: 'DEAD_HOLDER',
+  finds({ records, optionsFor }) {
+    const held = Map.groupBy(
+      records.filter((record) => record.deadHolder !== undefined),
+      ({ namespace }) => namespace,
+    );
+    return [...held].map(([namespace, members]) => {
+      const names = [...new Set(members.map((record) => record.deadHolder))];
+      const gone = `${names.slice(0, maxNames).join(', ')}${names.length > maxNames ? ` and ${names.length - maxNames} more` : ''}`;
+      const options = optionsFor(namespace);
+      return {
+        namespace,
+        found: `${count(members.length, 'record is', 'records are')} held by ${names.length === 1 ? 'a process that is' : 'processes that are'} gone (${gone}): nobody is working on ${members.length === 1 ? 'it' : 'them'}.`,
+        next: `Call or start ${members.length === 1 ? 'it' : 'them'} again, which notices. Or end the lease now: semel ls --status running ${options} lists them, semel resolve <ref> died ${options} ends one.`.replaceAll(
+          / {2,}/g,
+          ' ',
+        ),
+        records: examples(members),
+      };
+    });
+  },
+};
+
+const maxNames = 3;
 
 export const onDoubtRerun: Check<'ON_DOUBT_RERUN'> = {
   id: 'ON_DOUBT_RERUN',

@@ -4,20 +4,16 @@
 import { closeSync, existsSync, readSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { SemelError } from '../../../core/errors.ts';
-import { livenessFolder, livenessProblem } from '../../../jobs/index.ts';
-import {
-  commandOptions,
-  listRoots,
-  type RecordInfo,
-  rootsNamespace,
-  type Semel,
-} from '../../../semel/index.ts';
+import { livenessFolder, livenessProblem, rerunsByItself, shownOwner } from '../../../jobs/index.ts';
+import { listRoots, type RecordInfo, rootsNamespace, type Semel } from '../../../semel/index.ts';
 import { openRegular } from '../../../store/files.ts';
 import type { StoreFacts } from '../../../store/store.ts';
 import { defaultPath } from '../../../stores/sqlite/index.ts';
 import { type Namespaces, namespacesFor } from '../../args/namespaces.ts';
 import { everyRecord, listContracts } from '../../args/records.ts';
-import { type LedgerChoice, ledgerPath, storeFor } from '../../ledger.ts';
+import { type LedgerChoice, ledgerOptions, ledgerPath, storeFor } from '../../ledger.ts';
+import { deadHolders } from '../../render/dead-holders.ts';
+import { isJobLock, isStep } from '../../render/state.ts';
 import type { ContractsIn, FilesSeen, RecordSeen, Refused, Seen } from './seen.ts';
 
 /** Held in memory. */
@@ -62,6 +58,10 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
     );
   const names = all.slice(0, maxNamespaces);
   if (chosen !== undefined && !names.includes(chosen)) names.push(chosen);
+  const isDead = await deadHolders(ledger);
+  const deadHolder = (record: RecordInfo) =>
+    // The record of the run itself says it too.
+    isDead(record) && !isJobLock(record) ? shownOwner(record.owner) : undefined;
   const records: RecordSeen[] = [];
   const contracts: ContractsIn[] = [];
   let looked = 0;
@@ -73,7 +73,7 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
       roots: await listRoots(ledger.in(rootsNamespace(namespace))),
     });
     if (chosen !== undefined && namespace !== chosen) continue;
-    for await (const record of recordsOf(semel, since)) {
+    for await (const record of recordsOf(semel, since, deadHolder)) {
       looked += 1;
       if (record === undefined) continue;
       if (records.length === maxRecords) {
@@ -98,7 +98,7 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
     namespaces: chosen === undefined ? names : [chosen],
     leftOut,
     looked,
-    optionsFor: (namespace) => commandOptions(namespace, facts) ?? '',
+    optionsFor: (namespace) => ledgerOptions(namespace, facts),
   };
 }
 
@@ -132,23 +132,31 @@ async function damageIn(choice: LedgerChoice): Promise<readonly string[]> {
 }
 
 /** Undefined for a record that was settled before `since` and has no events after it. */
-async function* recordsOf(semel: Semel, since: number): AsyncGenerator<RecordSeen | undefined> {
+async function* recordsOf(
+  semel: Semel,
+  since: number,
+  deadHolder: (record: RecordInfo) => string | undefined,
+): AsyncGenerator<RecordSeen | undefined> {
   for await (const record of everyRecord(semel, {})) {
     const history = await semel.records.history(record.key);
     const events = history.filter(({ at }) => at >= since);
     const isOld = record.updatedAt.getTime() < since && !record.inDoubt;
-    yield isOld && events.length === 0 ? undefined : seenOf(record, events);
+    yield isOld && events.length === 0 ? undefined : seenOf(record, deadHolder(record), events);
   }
 }
 
-function seenOf(record: RecordInfo, events: RecordSeen['events']): RecordSeen {
+function seenOf(
+  record: RecordInfo,
+  deadHolder: string | undefined,
+  events: RecordSeen['events'],
+): RecordSeen {
   return {
     id: record.id,
     namespace: record.namespace,
     contract: record.contract,
     key: record.key,
     version: record.version,
-    inDoubt: record.inDoubt,
+    inDoubt: record.inDoubt && !isStep(record) && !rerunsByItself(record, Date.now()),
     again: record.again,
     args: isSmall(record.args) ? record.args : undefined,
     conversation: record.conversation,
@@ -157,6 +165,7 @@ function seenOf(record: RecordInfo, events: RecordSeen['events']): RecordSeen {
     createdAt: record.createdAt,
     updatedAt: record.updatedAt,
     lastDispatchedAt: record.lastDispatchedAt,
+    deadHolder,
     events,
   };
 }

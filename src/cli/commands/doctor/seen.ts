@@ -22,6 +22,8 @@ export interface RecordSeen
     | 'updatedAt'
     | 'lastDispatchedAt'
   > {
+  /** The process that held it, for people, if it is known to be gone before its lease. */
+  readonly deadHolder: string | undefined;
   readonly events: readonly Pick<StoreEvent, 'at' | 'generation' | 'type' | 'detail'>[];
 }
 

@@ -2,8 +2,8 @@
 
 import { formatDuration } from '../../../core/contract/duration.ts';
 import { shellWord } from '../../../core/visible.ts';
-import { shownOwner } from '../../../jobs/index.ts';
-import { commandOptions, type RecordInfo } from '../../../semel/index.ts';
+import { rerunsByItself, shownOwner } from '../../../jobs/index.ts';
+import type { RecordInfo } from '../../../semel/index.ts';
 import type { StoreFacts } from '../../../store/store.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { joinNames, type Namespaces, namespacesFor } from '../../args/namespaces.ts';
@@ -11,10 +11,11 @@ import { everyDoubt, everyRecord } from '../../args/records.ts';
 import { isAgent, personDecides } from '../../caller.ts';
 import { command } from '../../command.ts';
 import { text, toggle } from '../../flags.ts';
+import { ledgerOptions } from '../../ledger.ts';
 import { deadHolders } from '../../render/dead-holders.ts';
 import { warnIfEmpty } from '../../render/elsewhere.ts';
 import { print, printable, printJson } from '../../render/print.ts';
-import { ageMs, argsText, isJobLock, nameOf } from '../../render/state.ts';
+import { ageMs, argsText, isJobLock, nameOf, remoteRefText } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { verdictToChoose } from '../resolve/verdict.ts';
 import { contractLine, type Group, groupCommand, groupsOf } from './groups.ts';
@@ -29,7 +30,7 @@ only when its lease is over.`,
   flags: {
     tool: text('<name>', 'only this contract, or this job'),
     older: text('<duration>', 'only records in doubt for longer than this: 10m'),
-    'exit-code': toggle('exit with 1 if anything is in doubt, for monitoring'),
+    'exit-code': toggle('exit with 1 if anything needs a decision, for monitoring'),
   },
   examples: ['semel doubt', 'semel doubt --exit-code --older 10m', 'semel doubt --json | jq -r ".[].ref"'],
   async run({ values, positionals }) {
@@ -58,7 +59,10 @@ only when its lease is over.`,
       const facts = await ledger.open();
       const advice = new Set<string>();
       const pageOf = (group: Group) => {
-        const lines = [...groupLines(group, names.length === 1, facts, now), ...newAdvice(group, advice)];
+        const lines = [
+          ...groupLines(group, names.length === 1, facts, now),
+          ...newAdvice(group, advice, now),
+        ];
         return lines.at(-1) === '' ? lines : [...lines, ''];
       };
       print(
@@ -68,9 +72,13 @@ only when its lease is over.`,
         ...(await runningNow(ledger, values.tool, now)),
       );
     }
-    return values['exit-code'] && items.some((item) => item.inDoubt) ? 1 : 0;
+    return values['exit-code'] && items.some((item) => needsDecision(item, now)) ? 1 : 0;
   },
 });
+
+function needsDecision(item: RecordInfo, now: number): boolean {
+  return item.inDoubt && !rerunsByItself(item, now);
+}
 
 /** Per group; a command lists the others. */
 const maxMembers = 10;
@@ -94,7 +102,7 @@ function groupLines(
   now: number,
 ): readonly string[] {
   const { namespace, contract, error, members } = group;
-  const options = commandOptions(namespace, facts) ?? '';
+  const options = ledgerOptions(namespace, facts);
   const open = members.filter(({ inDoubt }) => inDoubt);
   const name = `${contract}: ${error}${isOneNamespace ? '' : `  (${namespace})`}`;
   const more = members.length - maxMembers;
@@ -111,9 +119,9 @@ function groupLines(
 }
 
 /** Many groups have one cause: the same advice is given once. */
-function newAdvice(group: Group, given: Set<string>): readonly string[] {
+function newAdvice(group: Group, given: Set<string>, now: number): readonly string[] {
   const line = contractLine(group);
-  if (isAgent() || given.has(line) || !group.members.some(({ inDoubt }) => inDoubt)) return [];
+  if (isAgent() || given.has(line) || !group.members.some((item) => needsDecision(item, now))) return [];
   given.add(line);
   return [printable(`  to avoid this next time: ${line}`)];
 }
@@ -125,11 +133,15 @@ function entry(item: RecordInfo, options: string, now: number): readonly string[
     `  ${item.ref}  ${state} for ${formatDuration(ageMs(item, now))}`,
     `    key      ${item.key}`,
     `    args     ${item.args === undefined ? 'not stored' : argsText(item)}`,
+    ...(item.run === undefined ? [] : [`    run      ${item.run}`]),
     `    attempts ${item.attempts}, last by ${shownOwner(item.owner)}${dispatched ?? ''}`,
   ];
   if (item.providerKey !== undefined) lines.push(`    sent key ${item.providerKey}`);
-  if (item.remoteRef !== undefined) lines.push(`    remote   ${item.remoteRef}`);
-  if (item.inDoubt && isAgent()) lines.push(`    ${personDecides}`);
+  const remoteRef = remoteRefText(item);
+  if (remoteRef !== undefined) lines.push(`    remote   ${remoteRef}`);
+  if (rerunsByItself(item, now))
+    lines.push('    nothing to decide: the next start of the job takes care of it');
+  else if (item.inDoubt && isAgent()) lines.push(`    ${personDecides}`);
   else if (item.inDoubt) lines.push(`    decide   semel resolve ${item.ref} ${verdictToChoose} ${options}`);
   if (item.abandoned) lines.push('    nothing landed: repeat the call to execute it');
   return lines.map(printable);
@@ -159,7 +171,7 @@ async function runningNow(
   const isDead = await deadHolders(ledger);
   const endOf = (record: RecordInfo) =>
     isDead(record)
-      ? 'whose processes are gone: the next start notices'
+      ? 'whose process is gone: the next call or start notices'
       : `lease ends in ${formatDuration(record.leaseLeftMs)} unless renewed`;
   const options = await ledger.optionsFor();
   const died = isAgent()

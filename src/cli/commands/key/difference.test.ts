@@ -31,7 +31,7 @@ test.each([
   expect(hintOf({ path: 'field', first, second })).toContain(hint);
 });
 
-test('two values that are simply different get no hint, unless the field is worded anew by its name', () => {
+test('two values that merely differ get no hint, unless the field’s name suggests free text', () => {
   expect(hintOf({ path: 'lead', first: 42, second: 43 })).toBeUndefined();
   expect(hintOf({ path: 'mail.body', first: 'Hi', second: 'Hello' })).toContain('--content or --volatile');
   expect(freshHint('lead', 42)).toBeUndefined();

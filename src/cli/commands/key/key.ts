@@ -172,7 +172,7 @@ function describeKey(
   const ends =
     info.periodEndsAt && `, until ${info.periodEndsAt.toISOString()} (${relative(info.periodEndsAt)})`;
   const period = isCallers
-    ? "none: the caller's own key stands for itself"
+    ? "none: the caller's own key is used as it is"
     : `${unit}: ${info.period}${ends ?? ''}`;
   const normalised = Object.entries(contract.normalize).map(([path, how]) => `${path} (${String(how)})`);
   const lines: readonly (readonly [string, string])[] = [

@@ -120,11 +120,11 @@ async function columnsFor(ledger: Namespaces): Promise<Columns> {
     head: [
       'id',
       ...(isOne ? [] : [{ name: 'namespace', min: 9, leaveOut: 4 }]),
-      { name: 'contract', min: 16 },
+      { name: 'contract', min: 22 },
       'status',
       { name: 'attempts', leaveOut: 1 },
       { name: 'age', leaveOut: 3 },
-      { name: 'args', min: 20, leaveOut: 2 },
+      { name: 'args', min: 16, leaveOut: 2 },
     ],
     rowOf: (record) => [record.id, ...(isOne ? [] : [record.namespace]), ...cellsOf(record, isDead(record))],
   };

@@ -9,7 +9,7 @@ test('the newest few are kept, newest first, whatever the order in which they ca
   expect(found.count()).toBe(1000);
 });
 
-test('what came first goes first among equals, and fewer than asked for are all there', () => {
+test('equals keep their order, and a short list is returned whole', () => {
   const found = newest<string>(5);
   for (const name of ['a', 'b']) found.add(1, () => name);
   found.add(2, () => 'c');

@@ -36,7 +36,7 @@ test('only changes are printed again', () => {
   expect(changed([['b', '1']])).toEqual([['b', '1']]);
 });
 
-test('the memory of what was seen is bounded, and the longest unseen goes first', () => {
+test('the memory of seen records is bounded, and the least recently seen goes first', () => {
   const changed = changes<string>(
     (name) => name,
     () => '',

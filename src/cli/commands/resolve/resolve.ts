@@ -19,7 +19,7 @@ const flags = {
   result: text('<json>', 'what the call would have returned'),
   ref: text('<id>', "the provider's own id for what landed"),
   ...actFlags,
-  force: toggle('even while it is running, or before "not landed" can be known'),
+  force: toggle('decide even while it is running, or while a request may still be in flight'),
   tool: text('<name>', 'decide all in doubt of this contract'),
   error: text('<text>', 'decide all in doubt with this error; * matches any text'),
   from: text('<file>', 'settle what this export contains: CSV, JSON lines or a JSON array; - is stdin'),

@@ -10,7 +10,7 @@ async function read(text: string, size = text.length || 1): Promise<unknown[]> {
   return rows;
 }
 
-describe('the kind of file is told by its first character', () => {
+describe('the first character decides the kind of file', () => {
   test.each([
     [
       'JSON lines',

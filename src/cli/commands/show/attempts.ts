@@ -1,5 +1,6 @@
 // A record's known attempts: those that were taken over, and the output of commands that ended.
 
+import { shownOwner } from '../../../jobs/index.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
 import type { StoreEvent } from '../../../store/store.ts';
 import { endingOf, isEnding } from './timeline.ts';
@@ -24,7 +25,7 @@ export function attemptsOf(record: RecordInfo, history: readonly StoreEvent[]): 
       known.push({
         at: new Date(at),
         fence: Number(detail.fence),
-        owner: typeof detail.from === 'string' ? detail.from : undefined,
+        owner: typeof detail.from === 'string' ? shownOwner(detail.from) : undefined,
         what: detail.dispatched
           ? 'crashed or stalled after it had dispatched, and was taken over'
           : 'crashed before it dispatched anything, and was taken over',

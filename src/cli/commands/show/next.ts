@@ -1,6 +1,7 @@
 // What can be done about a record now: the commands to type, and what each does.
 
 import { formatDuration } from '../../../core/contract/duration.ts';
+import { shownOwner } from '../../../jobs/index.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
 import { personDecides } from '../../caller.ts';
 import { stateOf } from '../../render/state.ts';
@@ -32,7 +33,7 @@ export function nextSteps(record: RecordInfo, options: string, now: number): rea
       return [
         {
           command: undefined,
-          why: `It is being executed by ${record.owner}. Unless renewed, its lease ends in ${formatDuration(record.leaseLeftMs)}.`,
+          why: `It is being executed by ${shownOwner(record.owner)}. Unless renewed, its lease ends in ${formatDuration(record.leaseLeftMs)}.`,
         },
         resolve('died', 'its process is gone: do not wait for the lease'),
       ];

@@ -1,12 +1,13 @@
 // `semel show`: everything known about one record, and what to do next.
 
+import { shownOwner } from '../../../jobs/index.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
 import { namedRecord } from '../../args/named.ts';
 import { namespacesFor } from '../../args/namespaces.ts';
 import { isAgent } from '../../caller.ts';
 import { command } from '../../command.ts';
 import { oneLine, print, printable, printJson, relative, styled } from '../../render/print.ts';
-import { ageText, argsText, isFailedRun, nameOf, stateCell } from '../../render/state.ts';
+import { ageText, argsText, isFailedRun, nameOf, remoteRefText, stateCell } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { type AttemptInfo, attemptsOf } from './attempts.ts';
 import { type NextStep, nextSteps, withoutVerdicts } from './next.ts';
@@ -66,13 +67,13 @@ function evidence(record: RecordInfo, drift: readonly string[]): readonly string
     ['key', record.key],
     ['namespace', record.namespace],
     ['class', `${record.effect}, version ${record.version}`],
-    ['asked by', asker.length === 0 ? undefined : asker.join(', ')],
+    ['context', asker.length === 0 ? undefined : asker.join(', ')],
     ['once more', record.again],
     ['args', record.args === undefined ? 'not stored' : argsText(record, 2000)],
     ['drift', drift.length === 0 ? undefined : `replays were worded differently in: ${drift.join(', ')}`],
     ['result', resultOf(record)],
     ['error', error && (isFailedRun(record) ? error.message : `${error.code}: ${error.message}`)],
-    ['remote ref', record.remoteRef],
+    ['remote ref', remoteRefText(record)],
     ['sent key', record.providerKey],
   ];
   return rows.flatMap(([name, text]) => (text === undefined ? [] : [line(name, text)]));
@@ -83,9 +84,10 @@ function line(name: string, text: string): string {
 }
 
 function resultOf(record: RecordInfo): string | undefined {
+  if (record.status !== 'succeeded') return undefined;
   if (record.omitted !== undefined) return `not stored: ${record.omitted}`;
   if (record.value !== undefined) return oneLine(record.value, 2000);
-  return record.status === 'succeeded' ? 'undefined' : undefined;
+  return 'undefined';
 }
 
 function section(title: string, lines: readonly string[]): readonly string[] {
@@ -94,7 +96,7 @@ function section(title: string, lines: readonly string[]): readonly string[] {
 
 function attemptLines(record: RecordInfo, attempts: readonly AttemptInfo[]): readonly string[] {
   return [
-    `  ${record.attempts} in total, the last by ${printable(record.owner)}`,
+    `  ${record.attempts} in total, the last by ${printable(shownOwner(record.owner))}`,
     ...attempts.flatMap(({ at, fence, owner, what, tail }) => [
       printable(`  fence ${fence}${owner === undefined ? '' : ` by ${owner}`}: ${what} (${relative(at)})`),
       ...tail.map((text) => `    ${styled('dim', '|')} ${printable(text)}`),

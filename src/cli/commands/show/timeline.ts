@@ -128,14 +128,16 @@ const actWords: Readonly<Record<string, string>> = {
   reopen: 'retry it',
 };
 
-/** What `semel run` and `semel once` note when a command has ended. */
+/** What is noted when the command of `semel run` or `semel once`, or the function of a job, has ended. */
 export function isEnding(detail: StoreEvent['detail']): boolean {
-  return 'exit' in detail || 'signal' in detail;
+  return 'exit' in detail || 'signal' in detail || 'ended' in detail;
 }
 
-export function endingOf({ exit, signal, tookMs }: StoreEvent['detail']): string {
+export function endingOf({ exit, signal, ended, tookMs }: StoreEvent['detail']): string {
+  const after = typeof tookMs === 'number' ? ` after ${formatDuration(tookMs)}` : '';
+  if (ended !== undefined) return `the job ended: ${show(ended)}${after}`;
   const how = typeof signal === 'string' ? `ended by ${signal}` : `exit ${show(exit)}`;
-  return `the command ended: ${how}${typeof tookMs === 'number' ? ` after ${formatDuration(tookMs)}` : ''}`;
+  return `the command ended: ${how}${after}`;
 }
 
 function driftIn({ detail }: StoreEvent): string {

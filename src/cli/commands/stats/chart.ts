@@ -19,7 +19,7 @@ export function summary(stats: Stats, observe: boolean): readonly string[] {
 function totalsOf({ totals, doubts }: Stats, span: string): readonly string[] {
   const { executed, replayed, saved, conflicts, duplicates } = totals;
   const lines = [
-    `In ${span}: ${executed} executed, ${replayed} replayed; ${effects(saved)} saved from landing again.`,
+    `In ${span}: ${executed} executed, ${replayed} replayed; ${effects(saved)} kept from landing twice.`,
     `${doubts.open} in doubt now${doubts.oldest ? `, the oldest from ${relative(doubts.oldest)}` : ''}; ${doubts.resolved} resolved by people, ${doubts.decided} decided by code.`,
   ];
   if (conflicts > 0)

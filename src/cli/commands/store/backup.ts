@@ -97,6 +97,6 @@ function ledgerFile(values: StoreValues, word: string): string {
   const path = ledgerPath(values);
   if (path !== undefined) return path;
   throw new SemelError('INVALID_ARGS', `\`semel store ${word}\` is for SQLite ledgers.`, {
-    next: 'Use the tools of the server that keeps this ledger (pg_dump, a snapshot of Redis), or `semel export`.',
+    next: 'Use the tools of the server that keeps this ledger (pg_dump, a snapshot of Redis, a backup of the DynamoDB table), or `semel export`.',
   });
 }
