@@ -96,7 +96,7 @@ describe('it says what to change', () => {
     ]);
   });
 
-  test('where another intent is taken for a repetition', async () => {
+  test('if another intent counts as a repetition', async () => {
     const otherArgs = { ...mail, subject: 'Your invoice' };
     for (const other of [otherArgs, (args: typeof mail) => ({ ...args, subject: 'Your invoice' })]) {
       const listed = await played(() => ({ contract: { identity: ['to'] }, options: { otherArgs: other } }));
@@ -387,7 +387,7 @@ describe('it accepts', () => {
   });
 });
 
-test('the ledger may last: the next test is not taken for a repetition of this one', async () => {
+test('with a persistent ledger, the next test does not count as a repetition', async () => {
   await using semel = semelInMemory();
   const mails = mailServer();
   const send = semel.tool({

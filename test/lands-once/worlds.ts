@@ -35,20 +35,28 @@ export interface Refund {
   readonly minor: number;
 }
 
-/** A payment provider: a key that it has seen gets the first answer again. */
-export function paymentProvider() {
+/** A payment provider: a key that it has seen within its window gets the first answer again. */
+export function paymentProvider({ windowMs = Number.POSITIVE_INFINITY } = {}) {
   const made: Refund[] = [];
-  const byKey = new Map<string, Refund>();
+  const byKey = new Map<string, Refund & { readonly atMs: number }>();
+  let nowMs = 0;
   return {
     made,
+    advanceTime(ms: number) {
+      nowMs += ms;
+    },
     async refund(request: Omit<Refund, 'id'>, key?: string): Promise<Refund> {
       await new Promise((resolve) => setTimeout(resolve, 2));
       const known = key === undefined ? undefined : byKey.get(key);
-      if (known !== undefined) return known;
-      const refund = { ...request, id: `re-${made.length + 1}` };
+      if (known !== undefined && nowMs - known.atMs < windowMs) return refundOf(known);
+      const refund = refundOf({ ...request, id: `re-${made.length + 1}` });
       made.push(refund);
-      if (key !== undefined) byKey.set(key, refund);
+      if (key !== undefined) byKey.set(key, { ...refund, atMs: nowMs });
       return refund;
     },
   };
+}
+
+function refundOf({ id, payment, minor }: Refund): Refund {
+  return { id, payment, minor };
 }

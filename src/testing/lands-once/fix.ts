@@ -1,20 +1,26 @@
 // What to change, in the words of the contract, for a row that failed: found by asking the scene what happened
 // and, where the key differs, by deriving it once more field by field.
 
+import type { Contract } from '../../core/contract/contract.ts';
 import { isRepeatable } from '../../core/contract/words.ts';
 import { memoryStore } from '../../store/memory.ts';
 import { type Difference, differences, freshnessOf, isIdentity } from './fields.ts';
 import { type Complaint, errorIn, errorOf } from './judge.ts';
-import type { Row } from './rows.ts';
+import { lateRetry, type Row } from './rows.ts';
 import { keysOf, type Played, type Scene, type Subject } from './scene.ts';
 
-export async function fixFor(row: Row, scene: Scene, complaint: Complaint): Promise<string> {
+/** What earlier rows have shown, as far as it tells two causes apart. */
+interface Shown {
+  readonly honoursKey: boolean;
+}
+
+export async function fixFor(row: Row, scene: Scene, complaint: Complaint, shown: Shown): Promise<string> {
   const { contract } = scene.subject;
   switch (complaint) {
     case 'refused':
       return refusal(scene);
     case 'repeated':
-      return repetition(row, scene);
+      return repetition(row, scene, shown);
     case 'two keys':
       return keyDifference(row, scene);
     case 'not stored': {
@@ -49,7 +55,7 @@ function refusal({ calls }: Scene): string {
 }
 
 /** The ways to a second effect, the surest sign first. */
-async function repetition(row: Row, scene: Scene): Promise<string> {
+async function repetition(row: Row, scene: Scene, { honoursKey }: Shown): Promise<string> {
   const { subject, watch, calls } = scene;
   const { contract, definition } = subject;
   if (contract.mode === 'observe')
@@ -66,7 +72,8 @@ async function repetition(row: Row, scene: Scene): Promise<string> {
     return `\`${part}\` changes the world: only \`run\` may.`;
   }
   if (keysOf(calls).size > 1) return keyDifference(row, scene);
-  if (contract.provider !== undefined && watch.runs.length > 1) return keyNotHonoured(scene);
+  if (contract.provider !== undefined && watch.runs.length > 1)
+    return row.name === lateRetry && honoursKey ? windowTooLong(contract) : keyNotHonoured(scene);
   if (contract.onDoubt === 'rerun')
     return "`onDoubt: 'rerun'` accepts a second effect: leave it out, and give the tool a `verify`.";
   if (watch.verdicts.some(({ verdict }) => verdict === 'notLanded'))
@@ -77,7 +84,7 @@ async function repetition(row: Row, scene: Scene): Promise<string> {
   return `nothing says why: look at \`semel.records.history(${JSON.stringify(calls[0]?.key)})\`.`;
 }
 
-/** The error came after the effect; somebody says that it means "not landed". */
+/** The error came after the effect, but the code says that it means "not landed". */
 function denial({ subject: { definition, contract } }: Scene): string {
   const who =
     definition.classify !== undefined
@@ -86,6 +93,11 @@ function denial({ subject: { definition, contract } }: Scene): string {
         ? '`provider.classify`'
         : '`run`';
   return `${who} takes an error that came after the effect for "not landed": say so only of a request that cannot have arrived.`;
+}
+
+/** The key was honoured soon after the first request, and no longer at the end of the window. */
+function windowTooLong({ provider }: Contract): string {
+  return `${provider?.name} forgets a key sooner than \`provider.window: ${JSON.stringify(provider?.window)}\` says, and a retry in between lands again: write how long it really remembers keys.`;
 }
 
 function keyNotHonoured({ subject: { contract }, watch }: Scene): string {

@@ -59,7 +59,7 @@ export function startMortal(rebuild: CloneTool, definition: Definition): MortalI
   return {
     ...sibling,
     died,
-    // The dead do not close anything.
+    // A dead process does not close anything.
     end: async () => timers.stop(),
   };
 }

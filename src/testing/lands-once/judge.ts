@@ -1,4 +1,4 @@
-// What came of a row. One effect and equal answers, or an open doubt that somebody is told of, is a pass; a second
+// Judges a row. One effect and equal answers, or a reported doubt, is a pass; a second
 // effect, a lost one, or an answer that differs is not.
 
 import { isRepeatable } from '../../core/contract/words.ts';
@@ -72,7 +72,7 @@ export function judge(row: Row, scene: Scene, growth: number, counts: boolean): 
   const inDoubt = isInDoubt(scene.calls.at(-1));
   if (growth === 1 && scene.watch.verdicts.some(({ verdict }) => verdict === 'notLanded'))
     return failed('verify is wrong', 'landed, and `verify` says that it did not');
-  // Where nothing was made to go wrong, nothing landed and nobody knows: `run` does not work with these args.
+  // No fault was played, and yet the call is in doubt and nothing landed: `run` does not work with these args.
   if (growth === 0 && inDoubt && row.expects === 'replays')
     return failed('threw', `threw: ${errorOf(scene.calls[0])}`);
   if (growth === 0 && !inDoubt) {

@@ -36,8 +36,9 @@ export async function landsOnce<Input>(
 ): Promise<LandsOnceTable> {
   const subject = subjectOf(tool, args, options as LandsOnceOptions<unknown>);
   const done: LandsOnceRow[] = [];
-  const known = { counts: false, usesFetch: false, hopeless: false };
-  for (const row of rows) done.push(await play(row, subject, known));
+  const known = { counts: false, usesFetch: false, hopeless: false, honoursKey: false };
+  for (const row of rows)
+    if (row.appliesTo?.(subject.contract) ?? true) done.push(await play(row, subject, known));
   const table = tableOf(subject.contract.name, done);
   if (done.some(({ status }) => status === 'failed')) throw new LandsOnceError(table);
   return table;
@@ -50,6 +51,8 @@ interface Known {
   usesFetch: boolean;
   /** Not one call gets as far as `run`. */
   hopeless: boolean;
+  /** The provider took a request with the same key for one, soon after the first. */
+  honoursKey: boolean;
 }
 
 async function play(row: Row, subject: Subject, known: Known): Promise<LandsOnceRow> {
@@ -61,7 +64,8 @@ async function play(row: Row, subject: Subject, known: Known): Promise<LandsOnce
     const effects = await scene.growth();
     const judgement = judge(row, scene, effects, known.counts);
     learn(known, scene, effects);
-    const fix = judgement.status === 'failed' ? await fixFor(row, scene, judgement.complaint) : undefined;
+    const fix =
+      judgement.status === 'failed' ? await fixFor(row, scene, judgement.complaint, known) : undefined;
     if (
       judgement.status === 'failed' &&
       (judgement.complaint === 'refused' || judgement.complaint === 'threw')
@@ -74,9 +78,10 @@ async function play(row: Row, subject: Subject, known: Known): Promise<LandsOnce
   }
 }
 
-function learn(known: Known, { watch }: Scene, effects: number): void {
+function learn(known: Known, { watch, subject }: Scene, effects: number): void {
   known.counts ||= effects > 0;
   known.usesFetch ||= watch.requests.some(({ unsafe }) => unsafe);
+  known.honoursKey ||= subject.contract.provider !== undefined && watch.runs.length > 1 && effects === 1;
 }
 
 function notTried({ name }: Row, lacking: string): LandsOnceRow {

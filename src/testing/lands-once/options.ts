@@ -13,4 +13,6 @@ export interface LandsOnceOptions<Input> {
   readonly call?: CallOptions | ((args: Input) => CallOptions);
   /** Lets the next effect of your fake land and then fail, as a time-out does. Not needed where `run` uses fetch. */
   readonly loseReply?: () => void | Promise<void>;
+  /** Moves the clock of your fake provider forward, so that it forgets keys as the real one does. */
+  readonly advanceTime?: (ms: number) => void | Promise<void>;
 }

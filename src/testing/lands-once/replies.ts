@@ -35,7 +35,7 @@ export function listen(): () => void {
   }
   return () => {
     users -= 1;
-    // Somebody who replaced fetch meanwhile keeps their own.
+    // If other code has replaced fetch meanwhile, its version stays.
     if (users === 0 && original !== undefined && globalThis.fetch === listening) globalThis.fetch = original;
   };
 }

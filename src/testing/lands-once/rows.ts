@@ -1,5 +1,6 @@
 // The rows of the table, as data: what is done to a tool, and what must come of it.
 
+import type { Contract } from '../../core/contract/contract.ts';
 import { realPause } from './instance.ts';
 import type { Scene } from './scene.ts';
 
@@ -7,11 +8,17 @@ export interface Row {
   readonly name: string;
   /** `replays`: the first call runs, the others answer. `settles`: a fault is played. `runs`: the last call must run too. */
   readonly expects: 'replays' | 'settles' | 'runs';
+  /** Omitted from the table if it does not apply to the tool. */
+  readonly appliesTo?: (contract: Contract) => boolean;
   /** Why it cannot be played. */
   readonly lacks?: (scene: Scene, usesFetch: boolean) => string | undefined;
   readonly play: (scene: Scene) => Promise<void>;
 }
 
+/** The last moment at which semel would still send the provider the same key again. */
+export const lateRetry = "retried late in the provider's window";
+
+const yearMs = 366 * 86_400_000;
 const atOnce = 50;
 const processes = 5;
 
@@ -66,6 +73,23 @@ export const rows: readonly Row[] = [
     expects: 'settles',
     async play(scene) {
       await scene.call(scene.mortal());
+      await scene.call(scene.instance());
+      await scene.call(scene.instance());
+    },
+  },
+  {
+    name: lateRetry,
+    expects: 'settles',
+    appliesTo: ({ provider, rerunWithinMs }) => provider !== undefined && rerunWithinMs !== null,
+    lacks: ({ subject }) =>
+      subject.options.advanceTime === undefined
+        ? "pass `advanceTime`, which moves your fake's clock"
+        : undefined,
+    // Only the fake's clock moves: now and then, semel's answer to the doubt is to send the same key again.
+    async play(scene) {
+      const { contract, options } = scene.subject;
+      await scene.call(scene.mortal());
+      await options.advanceTime?.(Math.min(contract.rerunWithinMs ?? 0, yearMs));
       await scene.call(scene.instance());
       await scene.call(scene.instance());
     },

@@ -1,4 +1,4 @@
-// Are two values the same to somebody who gets them from a replay? Judged on copies of one make: what was changed
+// Are two values equal to a caller who gets them from a replay? Compares copies made in the same way: what was changed
 // afterwards does not count, nor does the realm in which a test runner such as jest keeps its tests.
 
 import { isDeepStrictEqual } from 'node:util';

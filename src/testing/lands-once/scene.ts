@@ -19,9 +19,9 @@ export interface Subject {
   /** They may differ from call to call: they, or the options, come from a function. */
   readonly madePerCall: boolean;
   readonly options: LandsOnceOptions<unknown>;
-  /** No two runs of landsOnce share it, so that a ledger that lasts does not remember the last test. */
+  /** Unique per run of landsOnce: a persistent ledger would remember the last test. */
   readonly nonce: string;
-  /** The instant that calendar periods are taken from: no row is torn apart by midnight. */
+  /** The instant that selects calendar periods, so that midnight cannot split a row. */
   readonly at: number;
 }
 
@@ -128,7 +128,7 @@ export function keysOf(calls: readonly Played[]): ReadonlySet<string> {
   return new Set(calls.map(({ key }) => key).filter((key) => key !== ''));
 }
 
-/** What the faults left open is closed, in the history: nobody is to look into a doubt that a test made. */
+/** Closes what the faults left open, and says so in the history: nobody should investigate a doubt that a test made. */
 async function leaveNoDoubt(calls: readonly Played[], instance: Instance | undefined): Promise<void> {
   for (const key of instance === undefined ? [] : keysOf(calls)) {
     const record = await instance?.semel.records.get(key).catch(() => undefined);

@@ -3,7 +3,7 @@
 import { groupBy } from '../../core/older-node.ts';
 export interface LandsOnceRow {
   readonly name: string;
-  /** `once` and `in doubt` are passes: in doubt means that nothing was repeated and somebody is told. */
+  /** `once` and `in doubt` are passes: in doubt means that nothing was repeated and that it is reported. */
   readonly status: 'once' | 'in doubt' | 'failed' | 'not tried';
   readonly calls: number;
   readonly effects: number;
@@ -43,7 +43,7 @@ function formatTable(tool: string, rows: readonly LandsOnceRow[]): string {
   }
 }
 
-/** A cause that shows in several rows is told once. */
+/** A cause that shows in several rows is reported once. */
 function fixes(rows: readonly LandsOnceRow[]): string[] {
   const byFix = groupBy(
     rows.filter(({ status }) => status === 'failed'),

@@ -1,4 +1,4 @@
-// Looks over a tool's shoulder while a row is played: what each of its functions did to the world, and whether
+// Watches a tool while a row is played: what each of its functions did to the world, and whether
 // `run` took the key that it was given. Changes nothing, except for the fault that a row asks for.
 
 import type { AttemptContext } from '../../call/index.ts';
@@ -80,7 +80,7 @@ export function watched(
     }
   }
 
-  /** Only while nothing runs can a change of the world be laid at the door of one of these. */
+  /** A change can be attributed to one of these only while no `run` is active. */
   function watchedPart<Part extends (...args: never[]) => unknown>(name: string, part: Part): Part {
     return ((...args: never[]) =>
       measured(
@@ -115,7 +115,7 @@ export function watched(
   } as Definition;
 }
 
-/** Inside an attempt a broken counter must not look like a failure of the tool; outside it is told. */
+/** Inside an attempt, a broken counter must not look like a failure of the tool; outside, it is reported. */
 async function counted(effects: () => number | Promise<number>): Promise<number | undefined> {
   try {
     return await effects();

@@ -86,6 +86,8 @@ export interface Attempt extends Held {
   readonly record: StoredRecord;
   readonly takeover: boolean;
   renew(leaseMs?: number): Promise<RenewAnswer>;
+  /** Notes the provider's id for what it sent; null: that did not land. */
+  noteId(remoteRef: string | null, nth: number): Promise<RenewAnswer>;
   dispatch(over?: Partial<DispatchRequest>): Promise<CrossAnswer>;
   /** Dispatches, and expects that it may. */
   send(over?: Partial<DispatchRequest>): Promise<StoredRecord>;
@@ -156,6 +158,8 @@ export function attemptOf(
     record,
     takeover,
     renew: (leaseMs = request.leaseMs) => store.renew({ ...held, leaseMs, inFlightForMs }),
+    noteId: (remoteRef, nth) =>
+      store.renew({ ...held, leaseMs: request.leaseMs, inFlightForMs, note: { remoteRef, nth } }),
     dispatch: (over = {}) =>
       store.dispatch({ ...held, keyed: true, prepared: null, rerunWithinMs, inFlightForMs, ...over }),
     send: async (over) => crossed(await attempt.dispatch(over)),

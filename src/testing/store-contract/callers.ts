@@ -26,7 +26,7 @@ async function inEachState(
 }
 
 export const callerCases = [
-  behaviour('a record keeps whose it is', [], async (scene) => {
+  behaviour('a record stores its caller', [], async (scene) => {
     const holder = await scene.take(ann);
     assert.equal(holder.record.caller, 'ann');
     await holder.succeed();
@@ -35,7 +35,7 @@ export const callerCases = [
   }),
 
   behaviour(
-    'another caller loses to every record that is not free, whatever the claim is for',
+    'another caller’s claim loses to every record that is not free, for any reason',
     [],
     async (scene) => {
       await inEachState(scene, ann, async (key) => {
@@ -46,7 +46,7 @@ export const callerCases = [
     },
   ),
 
-  behaviour('a record that names no caller is not every caller’s', [], async (scene) => {
+  behaviour('a record without a caller does not belong to every caller', [], async (scene) => {
     await inEachState(scene, nobody, async (key) => {
       for (const reason of purposes)
         await unchanged(scene, async () => void (await scene.lose({ key, for: reason, ...bob })), key);
@@ -54,7 +54,7 @@ export const callerCases = [
   }),
 
   behaviour(
-    'another caller does not take over what lapsed after it was dispatched',
+    'another caller does not take over an attempt that lapsed after dispatch',
     ['time'],
     async (scene) => {
       await scene.take({ crossing: true, ...ann });
@@ -65,7 +65,7 @@ export const callerCases = [
     },
   ),
 
-  behaviour('the caller itself goes on as before: it loses, re-runs and verifies', [], async (scene) => {
+  behaviour('the same caller still loses, re-runs and verifies as before', [], async (scene) => {
     const first = await scene.take({ crossing: true, ...ann });
     assert.equal((await scene.lose(ann)).status, 'running');
     await first.settle('unknown');
@@ -76,7 +76,7 @@ export const callerCases = [
   }),
 
   behaviour(
-    'where the contract shares, a record answers every caller, and a doubt may be taken',
+    'with a shared contract, a record answers every caller, and any caller may take a doubt',
     [],
     async (scene) => {
       const shared = { share: true, ...bob } as const;
@@ -90,25 +90,21 @@ export const callerCases = [
     },
   ),
 
-  behaviour(
-    'what is free is free for another caller, who gets nothing of the first one’s',
-    [],
-    async (scene) => {
-      const first = await scene.take({ ...ann, args: '{"to":"ann"}', content: 'words of ann', keyed: true });
-      await first.send({ prepared: '"Dear Ann"' });
-      const error = { code: 'NOT_LANDED', message: 'refused for ann', retriable: true };
-      await first.settle('released', { error });
-      const next = await scene.take({ ...bob, args: '{"to":"bob"}', content: 'words of bob', keyed: true });
-      const { record } = next;
-      assert.notEqual(next.generation, first.generation);
-      assert.notEqual(record.providerKeyFence, first.record.providerKeyFence);
-      assert.equal(record.args, '{"to":"bob"}');
-      assert.equal(record.content, 'words of bob');
-      assert.equal(record.prepared, null);
-      assert.equal(record.error, null);
-      assert.equal(record.caller, 'bob');
-    },
-  ),
+  behaviour('a free record is free for another caller, who gets no data of the first', [], async (scene) => {
+    const first = await scene.take({ ...ann, args: '{"to":"ann"}', content: 'words of ann', keyed: true });
+    await first.send({ prepared: '"Dear Ann"' });
+    const error = { code: 'NOT_LANDED', message: 'refused for ann', retriable: true };
+    await first.settle('released', { error });
+    const next = await scene.take({ ...bob, args: '{"to":"bob"}', content: 'words of bob', keyed: true });
+    const { record } = next;
+    assert.notEqual(next.generation, first.generation);
+    assert.notEqual(record.providerKeyFence, first.record.providerKeyFence);
+    assert.equal(record.args, '{"to":"bob"}');
+    assert.equal(record.content, 'words of bob');
+    assert.equal(record.prepared, null);
+    assert.equal(record.error, null);
+    assert.equal(record.caller, 'bob');
+  }),
 
   behaviour('a doubt that somebody accepted stays with its caller', [], async (scene) => {
     await (await scene.take({ crossing: true, ...ann })).settle('unknown');
@@ -118,7 +114,7 @@ export const callerCases = [
     await scene.take(ann);
   }),
 
-  behaviour('a record under an earlier form of the key is not another caller’s either', [], async (scene) => {
+  behaviour('a record under an older form of the key keeps its caller too', [], async (scene) => {
     const key = 'mail.post/2026-06-19/k4q0';
     const holder = await scene.take({ crossing: true, ...ann });
     await scene.lose({ key, olderKeys: [theKey], ...bob });
@@ -127,19 +123,23 @@ export const callerCases = [
     await scene.take({ key, olderKeys: [theKey], for: 'verify', ...ann });
   }),
 
-  behaviour('of several callers at once one wins, and the others lose to its record', [], async (scene) => {
-    const stores = [scene.store, scene.elsewhere];
-    const answers = await Promise.all(
-      Array.from({ length: 10 }, (_, n) =>
-        (stores[n % 2] as Scene['store']).claim(claimRequest({ crossing: true, caller: `caller ${n}` })),
-      ),
-    );
-    const winners = answers.filter(({ won }) => won);
-    assert.equal(winners.length, 1);
-    for (const { record } of answers) assert.equal(record?.caller, winners[0]?.record?.caller);
-  }),
+  behaviour(
+    'of several concurrent callers one wins, and the others lose to its record',
+    [],
+    async (scene) => {
+      const stores = [scene.store, scene.elsewhere];
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, (_, n) =>
+          (stores[n % 2] as Scene['store']).claim(claimRequest({ crossing: true, caller: `caller ${n}` })),
+        ),
+      );
+      const winners = answers.filter(({ won }) => won);
+      assert.equal(winners.length, 1);
+      for (const { record } of answers) assert.equal(record?.caller, winners[0]?.record?.caller);
+    },
+  ),
 
-  behaviour('a glance gives what a claim would give', [], async (scene) => {
+  behaviour('a glance returns what a claim would', [], async (scene) => {
     await (await scene.take(ann)).succeed('"ok"');
     const { claim } = scene.store;
     const glance = claim.glance ?? claim.look;
@@ -153,7 +153,7 @@ export const callerCases = [
     assert.equal(await glance(claimRequest({ key: 'mail.send/=free', ...bob })), undefined);
   }),
 
-  behaviour('a tombstone still knows whose it is', ['time'], async (scene) => {
+  behaviour('a tombstone keeps its caller', ['time'], async (scene) => {
     const retention = { windowMs: window, failureWindowMs: window, keep: true, periodEndsAt: null };
     await (await scene.take({ retention, ...ann })).settle('succeeded', {
       result: resultOf(`"${'long '.repeat(100)}"`),

@@ -29,7 +29,7 @@ export const claimCases = [
     },
   ),
 
-  behaviour('a claim is told back as it was asked, and without its token', [], async ({ take, read }) => {
+  behaviour('a claim returns what was requested, without its token', [], async ({ take, read }) => {
     const asked = {
       version: '2.1.0',
       effect: 'irreversible' as const,
@@ -60,7 +60,7 @@ export const claimCases = [
     assert.equal(JSON.stringify(found).includes(token), false, 'a token is its holder’s secret');
   }),
 
-  behaviour('a claim that is the line has crossed it', [], async ({ take }) => {
+  behaviour('a claim that counts as the dispatch is dispatched', [], async ({ take }) => {
     const { record } = await take({ crossing: true });
     assert.equal(record.dispatched, true);
     assert.equal(record.firstDispatchedAt, record.readAt);
@@ -68,13 +68,13 @@ export const claimCases = [
     assert.equal(record.inFlightMs, quiet);
   }),
 
-  behaviour('a claim for verify never crosses the line', [], async ({ take }) => {
+  behaviour('a claim for verify never counts as a dispatch', [], async ({ take }) => {
     const { record } = await take({ crossing: true, for: 'verify' });
     assert.equal(record.dispatched, false);
     assert.equal(record.lastDispatchedAt, null);
   }),
 
-  behaviour('a running record loses to no claim, whatever its reason', [], async (scene) => {
+  behaviour('no claim wins over a running record, for any reason', [], async (scene) => {
     const holder = await scene.take({ crossing: true });
     for (const reason of ['execute', 'rerun', 'verify'] as const) {
       await unchanged(scene, async () => {
@@ -109,16 +109,20 @@ export const claimCases = [
     }
   }),
 
-  behaviour('a claim on an unknown record loses unless it says why it may', [], async (scene) => {
-    const holder = await scene.take({ crossing: true });
-    await holder.settle('unknown');
-    await unchanged(scene, async () => {
-      assert.equal((await scene.lose()).inDoubt, true);
-    });
-    assert.equal((await scene.take({ for: 'verify' })).record.doubtFence, holder.fence);
-  }),
+  behaviour(
+    'a claim on an unknown record loses unless it has a reason to take the doubt',
+    [],
+    async (scene) => {
+      const holder = await scene.take({ crossing: true });
+      await holder.settle('unknown');
+      await unchanged(scene, async () => {
+        assert.equal((await scene.lose()).inDoubt, true);
+      });
+      assert.equal((await scene.take({ for: 'verify' })).record.doubtFence, holder.fence);
+    },
+  ),
 
-  behaviour('a released record is free: the next claim goes on with its generation', [], async (scene) => {
+  behaviour('a released record is free: the next claim continues its generation', [], async (scene) => {
     const first = await scene.take();
     await first.settle('released');
     const next = await scene.take();
@@ -131,7 +135,7 @@ export const claimCases = [
     assert.deepEqual([next.record.settledAt, next.record.expiresAt], [null, null]);
   }),
 
-  behaviour('each claim brings its own words, contract and asker', ['time'], async (scene) => {
+  behaviour('each claim stores its own args, contract and caller', ['time'], async (scene) => {
     await (await scene.take({ effect: 'write-idempotent', crossing: true })).settle('released');
     await scene.advance(1_000);
     const asked = {
@@ -161,7 +165,7 @@ export const claimCases = [
   }),
 
   behaviour(
-    'code of another major version goes on with a free record in its own words, under a fresh key',
+    'code of another major version continues a free record with its own args, under a fresh key',
     [],
     async (scene) => {
       const first = await scene.take({ keyed: true, crossing: false });
@@ -208,7 +212,7 @@ export const claimCases = [
     }
   }),
 
-  behaviour('a claim for verify or for a re-run also wins where nothing is in doubt', [], async (scene) => {
+  behaviour('a claim for verify or a re-run also wins when nothing is in doubt', [], async (scene) => {
     const verifier = await scene.take({ for: 'verify' });
     assert.equal(verifier.record.doubtFence, null);
     await verifier.settle('released');
@@ -217,21 +221,21 @@ export const claimCases = [
     assert.equal(again.takeover, false);
   }),
 
-  behaviour('a contract that was loosened meanwhile does not loosen what is open', [], async (scene) => {
+  behaviour('loosening a contract does not loosen what is already open', [], async (scene) => {
     const first = await scene.take({ effect: 'irreversible' });
     await first.settle('unknown');
     const next = await scene.take({ effect: 'write-non-idempotent', for: 'rerun' });
     assert.equal(next.record.effect, 'irreversible');
   }),
 
-  behaviour('what did not land follows the contract of the next attempt', [], async (scene) => {
+  behaviour('after "did not land", the next attempt’s contract applies', [], async (scene) => {
     const first = await scene.take({ effect: 'irreversible' });
     await first.settle('released');
     const next = await scene.take({ effect: 'write-non-idempotent' });
     assert.equal(next.record.effect, 'write-non-idempotent');
   }),
 
-  behaviour('a waiter goes on with the generation that it waited for', [], async (scene) => {
+  behaviour('a waiter continues the generation it waited for', [], async (scene) => {
     const first = await scene.take();
     await first.settle('released');
     const waiter = await scene.take({ generation: first.generation });
@@ -247,7 +251,7 @@ export const claimCases = [
     assert.equal(record.generation, other.generation);
   }),
 
-  behaviour('whoever comes for one generation starts no other, not even of a free key', [], async (scene) => {
+  behaviour('a claim for one generation starts no other, not even on a free key', [], async (scene) => {
     const first = await scene.take({ fingerprint: 'a' });
     await first.settle('released');
     await scene.lose({ fingerprint: 'b', generation: first.generation });
@@ -277,7 +281,7 @@ function olderForms() {
     assert.equal(await store.read(theNamespace, key), undefined);
 
   return [
-    behaviour('a live record under an older form of the key stands for it', [], async (scene) => {
+    behaviour('a live record under an older form of the key answers for it', [], async (scene) => {
       const before = await scene.take({ key: oldest, crossing: true });
       assert.equal((await scene.lose(forms)).key, oldest);
       await before.succeed('"then"');
@@ -296,7 +300,7 @@ function olderForms() {
       assert.equal(verifier.record.doubtFence, before.fence);
     }),
 
-    behaviour('a free record under an older form is carried on', [], async (scene) => {
+    behaviour('a free record under an older form is continued', [], async (scene) => {
       const before = await scene.take({ key: older });
       await before.settle('released');
       const next = await scene.take(forms);
@@ -305,13 +309,13 @@ function olderForms() {
       await missing(scene, theKey);
     }),
 
-    behaviour('the form that is not free decides, wherever it stands', [], async (scene) => {
+    behaviour('the form that is not free decides, whatever its position', [], async (scene) => {
       await (await scene.take({ key: theKey })).settle('released');
       await (await scene.take({ key: oldest, crossing: true })).succeed();
       assert.equal((await scene.lose(forms)).key, oldest);
     }),
 
-    behaviour('of two forms that are not free the present one decides', [], async (scene) => {
+    behaviour('if two forms are not free, the current one decides', [], async (scene) => {
       await (await scene.take({ key: older, crossing: true })).succeed();
       const present = await scene.take({ crossing: true });
       assert.equal((await scene.lose(forms)).key, theKey);
@@ -319,13 +323,13 @@ function olderForms() {
       assert.equal((await scene.lose(forms)).result?.text, '"now"');
     }),
 
-    behaviour('an expired record under an older form stands for nothing', ['time'], async (scene) => {
+    behaviour('an expired record under an older form is ignored', ['time'], async (scene) => {
       await (await scene.take({ key: older })).succeed();
       await scene.advance(2 * 24 * 3_600_000);
       assert.equal((await scene.take(forms)).key, theKey);
     }),
 
-    behaviour('a claim that won an older form is asked again and is still yours', [], async (scene) => {
+    behaviour('retrying a claim that won an older form returns the same claim', [], async (scene) => {
       await (await scene.take({ key: older })).settle('released');
       const request = claimRequest(forms);
       await scene.store.claim(request);

@@ -13,7 +13,7 @@ async function verifying(scene: Scene, over = {}) {
 }
 
 export const clearCases = [
-  behaviour('a cleared doubt is gone and the same claim goes on', ['time'], async (scene) => {
+  behaviour('clearing removes the doubt, and the same claim continues', ['time'], async (scene) => {
     const { dead, verifier } = await verifying(scene);
     const record = await verifier.cleared();
     assert.equal(record.status, 'running');
@@ -28,14 +28,14 @@ export const clearCases = [
     assert.equal((await verifier.succeed()).record?.status, 'succeeded');
   }),
 
-  behaviour('nothing is free between the verdict and the execution', ['time'], async (scene) => {
+  behaviour('the record is never free between verdict and execution', ['time'], async (scene) => {
     const { verifier } = await verifying(scene);
     await verifier.cleared();
     await scene.lose();
     await scene.lose({ for: 'rerun' });
   }),
 
-  behaviour('"not landed" is not believed before it is quiet', ['time'], async (scene) => {
+  behaviour('"not landed" is not accepted while a request may be in flight', ['time'], async (scene) => {
     await scene.take({ crossing: true });
     await scene.lapse();
     const verifier = await scene.take({ for: 'verify', leaseMs: hour });
@@ -47,7 +47,7 @@ export const clearCases = [
   }),
 
   behaviour(
-    '"not landed" is judged by when it was looked for, not by when it is told',
+    '"not landed" is judged by when the target was checked, not by when it is reported',
     ['time'],
     async (scene) => {
       await scene.take({ crossing: true });
@@ -63,7 +63,7 @@ export const clearCases = [
   ),
 
   behaviour(
-    'what was looked for by a wrong clock is not believed when the clock is right again',
+    'a check made under a wrong clock is not accepted once the clock is right again',
     ['time', 'unsteady'],
     async (scene) => {
       await scene.take({ crossing: true });
@@ -81,7 +81,7 @@ export const clearCases = [
     },
   ),
 
-  behaviour('"not landed" waits for every attempt, not for the last', ['time'], async (scene) => {
+  behaviour('"not landed" waits for every attempt, not only the last', ['time'], async (scene) => {
     const first = await scene.take({ crossing: true, inFlightForMs: 2 * hour });
     await scene.lapse();
     await scene.take({ crossing: true, for: 'rerun', inFlightForMs: minute });
@@ -94,7 +94,7 @@ export const clearCases = [
   }),
 
   behaviour(
-    'an attempt that reported its end is waited for no longer than its tail',
+    'after an attempt reports its end, only its in-flight time is waited for',
     ['time'],
     async (scene) => {
       await (await scene.take({ crossing: true })).settle('unknown');
@@ -128,7 +128,7 @@ export const clearCases = [
     },
   ),
 
-  behaviour('an attempt that ended later than its timeout is waited for anew', ['time'], async (scene) => {
+  behaviour('an attempt that ended after its timeout restarts the wait', ['time'], async (scene) => {
     const holder = await scene.take({ crossing: true });
     await holder.settle('unknown');
     await scene.advance(tail - 1);
@@ -138,7 +138,7 @@ export const clearCases = [
   }),
 
   behaviour(
-    'an attempt that went on is waited for anew, whoever has asked since',
+    'an attempt that continued restarts the wait, whatever was checked since',
     ['time'],
     async (scene) => {
       const holder = await scene.take({ crossing: true });
@@ -150,7 +150,7 @@ export const clearCases = [
       await scene.advance(tail - 1);
       await verifier.settle('unknown', { found: true });
       assert.equal((await holder.settle('unknown', { late: true })).record?.inFlightMs, tail);
-      assert.deepEqual(await scene.told(), ['takeover', 'fenced']);
+      assert.deepEqual(await scene.eventTypes(), ['takeover', 'fenced']);
       await scene.advance(tail - 1);
       refusedAs(await scene.resolve({ type: 'notLanded' }), 'early');
       await scene.advance(1);
@@ -162,7 +162,7 @@ export const clearCases = [
   ),
 
   behaviour(
-    'an attempt that cannot tell is waited for, though it never crossed the line',
+    'an attempt that ends unknown is waited for, even if it never dispatched',
     ['time'],
     async (scene) => {
       const holder = await scene.take();
@@ -173,25 +173,29 @@ export const clearCases = [
     },
   ),
 
-  behaviour('a verifier that ends unsure leaves the waiting time as it was', ['time'], async (scene) => {
+  behaviour('an unsure verifier does not change the waiting time', ['time'], async (scene) => {
     await scene.take({ crossing: true });
     await scene.lapse();
     await (await scene.take({ for: 'verify' })).settle('unknown');
     assert.equal((await scene.read()).inFlightMs, quiet - lease);
   }),
 
-  behaviour('under an unsteady clock it is never quiet', ['time', 'unsteady'], async (scene) => {
-    const { verifier } = await verifying(scene);
-    // Back, so that the lease also holds where it is counted by the same clock.
-    await scene.unsteady(true, -2 * day);
-    assert.equal((await scene.read()).inFlightMs, Number.POSITIVE_INFINITY);
-    refusedBecause(await verifier.clear(), 'early');
-    await scene.unsteady(false);
-    await verifier.cleared();
-  }),
+  behaviour(
+    'under an unsteady clock a request may always be in flight',
+    ['time', 'unsteady'],
+    async (scene) => {
+      const { verifier } = await verifying(scene);
+      // Back, so that the lease also holds where it is counted by the same clock.
+      await scene.unsteady(true, -2 * day);
+      assert.equal((await scene.read()).inFlightMs, Number.POSITIVE_INFINITY);
+      refusedBecause(await verifier.clear(), 'early');
+      await scene.unsteady(false);
+      await verifier.cleared();
+    },
+  ),
 
   behaviour(
-    'a request that left under an unsteady clock is quiet once its attempt has reported',
+    'a request sent under an unsteady clock is over once its attempt has reported',
     ['time', 'unsteady'],
     async (scene) => {
       await scene.unsteady(true, -2 * day);
@@ -213,7 +217,7 @@ export const clearCases = [
     await verifier.cleared();
   }),
 
-  behaviour('clearing may cross the line in the same step', ['time'], async (scene) => {
+  behaviour('clearing may dispatch in the same step', ['time'], async (scene) => {
     const { verifier } = await verifying(scene);
     const record = await verifier.cleared({ crossing: true });
     assert.equal(record.dispatched, true);
@@ -223,7 +227,7 @@ export const clearCases = [
   }),
 
   behaviour(
-    'a verifier that cleared and died before the line leaves the record free',
+    'a verifier that cleared and died before dispatch leaves the record free',
     ['time'],
     async (scene) => {
       const { verifier } = await verifying(scene);
@@ -235,7 +239,7 @@ export const clearCases = [
     },
   ),
 
-  behaviour('after a clear, "released" and "failed" speak for the record again', ['time'], async (scene) => {
+  behaviour('after a clear, "released" and "failed" apply to the record again', ['time'], async (scene) => {
     const { verifier } = await verifying(scene);
     await verifier.cleared({ crossing: true });
     assert.equal((await verifier.settle('released')).record?.status, 'released');
@@ -256,15 +260,15 @@ export const clearCases = [
     await verifier.send();
   }),
 
-  behaviour('a fresh key can be asked for', ['time'], async (scene) => {
+  behaviour('a fresh key can be requested', ['time'], async (scene) => {
     const { verifier } = await verifying(scene, { keyed: true, rerunWithinMs: hour });
     assert.equal((await verifier.cleared({ freshKey: true })).providerKeyFence, verifier.fence);
   }),
 
-  behaviour('a claim that took no doubt may clear, and that is no event', [], async (scene) => {
+  behaviour('a claim that took no doubt may clear, without an event', [], async (scene) => {
     const holder = await scene.take({ for: 'verify' });
     const record = await holder.cleared({ crossing: true });
     assert.equal(record.dispatched, true);
-    assert.deepEqual(await scene.told(), []);
+    assert.deepEqual(await scene.eventTypes(), []);
   }),
 ];

@@ -27,7 +27,7 @@ async function race(scene: Scene, over: (i: number) => Partial<ClaimRequest> = (
 const fenceOf = async (store: Store) => (await store.read(theNamespace, theKey))?.fence;
 
 export const concurrencyCases = [
-  behaviour('of fifty claims at once one wins, and all others get its record', [], async (scene) => {
+  behaviour('of fifty concurrent claims one wins, and all others get its record', [], async (scene) => {
     const { winner, losers } = await race(scene, (i) => ({ owner: `worker ${i}` }));
     for (const { answer } of losers) assert.deepEqual(still(answer.record), still(winner.record));
     assert.equal(await fenceOf(scene.elsewhere), winner.fence);
@@ -35,7 +35,7 @@ export const concurrencyCases = [
   }),
 
   behaviour(
-    'of fifty intents under one key at once one wins, and all others see its fingerprint',
+    'of fifty concurrent intents under one key one wins, and all others see its fingerprint',
     [],
     async (scene) => {
       const { winner, losers } = await race(scene, (i) => ({ fingerprint: `intent ${i}` }));
@@ -50,12 +50,12 @@ export const concurrencyCases = [
     assert.equal(winner.fence, first.fence + 1);
   }),
 
-  behaviour('of fifty takeovers at once one wins', ['time'], async (scene) => {
+  behaviour('of fifty concurrent takeovers one wins', ['time'], async (scene) => {
     const dead = await scene.take();
     await scene.lapse();
     const { winner } = await race(scene);
     assert.equal(winner.fence, dead.fence + 1);
-    assert.equal((await scene.told()).filter((type) => type === 'takeover').length, 1);
+    assert.equal((await scene.eventTypes()).filter((type) => type === 'takeover').length, 1);
   }),
 
   behaviour('of fifty verifiers and re-runs of a record in doubt one wins', ['time'], async (scene) => {
@@ -72,7 +72,7 @@ export const concurrencyCases = [
     assert.equal(winner.record.attempts, 1);
   }),
 
-  behaviour('many keys at once do not disturb each other', [], async (scene) => {
+  behaviour('concurrent claims of many keys do not disturb each other', [], async (scene) => {
     const keys = Array.from({ length: 200 }, (_, i) => `mail.send/=${i}`);
     await Promise.all(
       keys.map(async (key, i) => {
@@ -93,7 +93,7 @@ export const concurrencyCases = [
     }
   }),
 
-  behaviour('a settlement and its takeover at once: either, never both', ['time'], async (scene) => {
+  behaviour('of a concurrent settlement and takeover one wins, never both', ['time'], async (scene) => {
     for (let i = 0; i < 20; i += 1) {
       const key = `mail.send/=${i}`;
       const holder = await scene.take({ key, crossing: true });
@@ -110,7 +110,7 @@ export const concurrencyCases = [
     }
   }),
 
-  behaviour('of fifty verdicts at once on the same sight one counts', ['time'], async (scene) => {
+  behaviour('of fifty concurrent verdicts on the same state one counts', ['time'], async (scene) => {
     await (await scene.take({ crossing: true })).settle('unknown');
     const seen = seenIn(await scene.read());
     const verdicts = await Promise.all(
@@ -130,10 +130,10 @@ export const concurrencyCases = [
     );
     assert.equal(verdicts.filter(({ ok }) => ok).length, 1);
     for (const verdict of verdicts) if (!verdict.ok) assert.equal(verdict.why, 'stale');
-    assert.deepEqual(await scene.told(), ['resolved']);
+    assert.deepEqual(await scene.eventTypes(), ['resolved']);
   }),
 
-  behaviour('one token asked fifty times at once is one claim', [], async (scene) => {
+  behaviour('fifty concurrent claims with one token are one claim', [], async (scene) => {
     const request = claimRequest();
     const answers = await Promise.all(
       Array.from({ length: many }, (_, i) => (i % 2 === 0 ? scene.store : scene.elsewhere).claim(request)),
@@ -145,7 +145,7 @@ export const concurrencyCases = [
     assert.equal((await scene.read()).attempts, 1);
   }),
 
-  behaviour('pruning beside claims takes nothing that is alive', ['time'], async (scene) => {
+  behaviour('pruning during claims removes no live record', ['time'], async (scene) => {
     for (let i = 0; i < 20; i += 1) await (await scene.take({ key: `mail.send/=${i}` })).succeed();
     await scene.advance(2 * 24 * 3_600_000);
     const claims = Array.from({ length: 20 }, (_, i) =>
@@ -159,7 +159,7 @@ export const concurrencyCases = [
     assert.equal((await scene.all({ status: 'running' })).length, 20);
   }),
 
-  behaviour('what one handle was answered, the other sees', [], async (scene) => {
+  behaviour('a write confirmed to one handle is visible to the other', [], async (scene) => {
     const holder = await scene.take();
     assert.equal((await scene.elsewhere.read(theNamespace, theKey))?.fence, holder.fence);
     await holder.send();

@@ -5,7 +5,7 @@ import { day, hour, lease, minute, quiet, refusedBecause } from './attempt.ts';
 import { behaviour, unchanged } from './scene.ts';
 
 export const dispatchCases = [
-  behaviour('a dispatch is on record before it is answered', [], async (scene) => {
+  behaviour('a dispatch is stored before it is confirmed', [], async (scene) => {
     const holder = await scene.take();
     const record = await holder.send({ prepared: '{"subject":"hello"}' });
     assert.equal(record.dispatched, true);
@@ -16,7 +16,7 @@ export const dispatchCases = [
     assert.equal(seen?.dispatched, true);
   }),
 
-  behaviour('what is about to leave without our key is on record as such', [], async (scene) => {
+  behaviour('a request about to be sent without our key is recorded as such', [], async (scene) => {
     const terms = { keyed: true, rerunWithinMs: day } as const;
     const holder = await scene.take({ ...terms, crossing: true });
     assert.equal(holder.record.keyed, true);
@@ -27,7 +27,7 @@ export const dispatchCases = [
     await scene.lose({ ...terms, for: 'rerun' });
   }),
 
-  behaviour('a dispatch needs a live lease, and a renewal gives it back', ['time'], async (scene) => {
+  behaviour('a dispatch needs a live lease, and a renewal restores it', ['time'], async (scene) => {
     const holder = await scene.take();
     await scene.advance(lease);
     await unchanged(scene, async () => refusedBecause(await holder.dispatch(), 'lapsed'));
@@ -62,7 +62,7 @@ export const dispatchCases = [
   }),
 
   behaviour(
-    'each try moves the last dispatch and its quiet time, never the first',
+    'each try moves the last dispatch and its in-flight time, never the first',
     ['time'],
     async (scene) => {
       const holder = await scene.take();
@@ -75,13 +75,13 @@ export const dispatchCases = [
     },
   ),
 
-  behaviour('a shorter waiting time never shortens that of an earlier try', ['time'], async (scene) => {
+  behaviour('a shorter in-flight time never shortens that of an earlier try', ['time'], async (scene) => {
     const holder = await scene.take({ inFlightForMs: hour });
     await holder.send();
     assert.equal((await holder.send({ inFlightForMs: 1 })).inFlightMs, hour);
   }),
 
-  behaviour('what was prepared for the first try is what every later try sends', ['time'], async (scene) => {
+  behaviour('every later try sends what was prepared for the first', ['time'], async (scene) => {
     const holder = await scene.take({ keyed: true, rerunWithinMs: hour });
     await holder.send({ prepared: '"first"' });
     assert.equal((await holder.send({ prepared: '"second"' })).prepared, '"first"');
@@ -91,7 +91,7 @@ export const dispatchCases = [
     assert.equal((await rerun.send({ prepared: '"third"' })).prepared, '"first"');
   }),
 
-  behaviour('what was prepared stays with the words from which it was', [], async (scene) => {
+  behaviour('a prepared request stays with the args it was made from', [], async (scene) => {
     const first = await scene.take({ args: '{"body":"first"}', content: 'first' });
     await first.send({ prepared: '"first"' });
     await first.settle('released');
@@ -121,7 +121,7 @@ export const dispatchCases = [
     refusedBecause(await rerun.dispatch(), 'window');
   }),
 
-  behaviour('a release starts the provider’s window anew', ['time'], async (scene) => {
+  behaviour('a release restarts the provider’s window', ['time'], async (scene) => {
     const keyed = { keyed: true, crossing: true, rerunWithinMs: 10 * minute } as const;
     await (await scene.take(keyed)).settle('released');
     await scene.advance(20 * minute);

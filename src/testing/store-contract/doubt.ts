@@ -12,7 +12,7 @@ async function rerunning(scene: Scene) {
 
 export const doubtCases = [
   behaviour(
-    '"released" and "failed" of a later attempt leave the doubt of an earlier one',
+    '"released" and "failed" of a later attempt do not settle an earlier doubt',
     ['time'],
     async (scene) => {
       for (const outcome of ['released', 'failed'] as const) {
@@ -31,7 +31,7 @@ export const doubtCases = [
     },
   ),
 
-  behaviour('a verifier that finds nothing sure leaves the doubt', ['time'], async (scene) => {
+  behaviour('an unsure verifier leaves the doubt', ['time'], async (scene) => {
     const dead = await scene.take({ crossing: true });
     await scene.lapse();
     const verifier = await scene.take({ for: 'verify' });
@@ -39,14 +39,14 @@ export const doubtCases = [
     assert.deepEqual([record?.status, record?.doubtFence], ['unknown', dead.fence]);
   }),
 
-  behaviour('an attempt that learns better speaks only for itself', ['time'], async (scene) => {
+  behaviour('an attempt that corrects itself settles only itself', ['time'], async (scene) => {
     const { dead, rerun } = await rerunning(scene);
     await rerun.settle('unknown');
     const { fenced, record } = await rerun.settle('released');
     assert.deepEqual([fenced, record?.status, record?.doubtFence], [false, 'unknown', dead.fence]);
   }),
 
-  behaviour('an ending without an error keeps the evidence of the one before', [], async (scene) => {
+  behaviour('an ending without an error keeps the previous evidence', [], async (scene) => {
     await (await scene.take({ crossing: true })).settle('unknown');
     const verifier = await scene.take({ for: 'verify' });
     const { record } = await verifier.settle('unknown', { error: null });
@@ -70,23 +70,19 @@ export const doubtCases = [
     }
   }),
 
-  behaviour(
-    'a holder that wakes after its lease makes what was seen meanwhile stale',
-    ['time'],
-    async (scene) => {
-      const holder = await scene.take({ crossing: true });
-      await scene.lapse();
-      const seen = seenIn(await scene.read());
-      const { record } = await holder.renew();
-      assert.notEqual(record?.lastDispatchedAt, seen.dispatchedAt);
-      assert.equal(record?.firstDispatchedAt, holder.record.firstDispatchedAt);
-      assert.ok((record?.inFlightMs ?? 0) > 0);
-      await scene.advance(day);
-      refusedAs(await scene.resolve({ type: 'notLanded' }, { seen }), 'stale');
-    },
-  ),
+  behaviour('a holder that wakes up after its lease makes earlier reads stale', ['time'], async (scene) => {
+    const holder = await scene.take({ crossing: true });
+    await scene.lapse();
+    const seen = seenIn(await scene.read());
+    const { record } = await holder.renew();
+    assert.notEqual(record?.lastDispatchedAt, seen.dispatchedAt);
+    assert.equal(record?.firstDispatchedAt, holder.record.firstDispatchedAt);
+    assert.ok((record?.inFlightMs ?? 0) > 0);
+    await scene.advance(day);
+    refusedAs(await scene.resolve({ type: 'notLanded' }, { seen }), 'stale');
+  }),
 
-  behaviour('a verifier that wakes makes no dispatch of what it did not send', ['time'], async (scene) => {
+  behaviour('a verifier that wakes up records no dispatch', ['time'], async (scene) => {
     const dead = await scene.take({ crossing: true });
     await scene.lapse();
     const verifier = await scene.take({ for: 'verify' });

@@ -5,7 +5,7 @@ import { theKey, theNamespace } from './attempt.ts';
 import { behaviour } from './scene.ts';
 
 export const historyCases = [
-  behaviour('an ordinary life leaves no events', [], async (scene) => {
+  behaviour('an ordinary execution leaves no events', [], async (scene) => {
     const first = await scene.take();
     await first.renew();
     await first.settle('released');
@@ -16,7 +16,7 @@ export const historyCases = [
     assert.deepEqual(await scene.events(), []);
   }),
 
-  behaviour('events are told in the order in which they happened', ['time'], async (scene) => {
+  behaviour('events are listed in the order in which they happened', ['time'], async (scene) => {
     const first = await scene.take({ crossing: true });
     await scene.lapse();
     const second = await scene.take({ for: 'verify' });
@@ -69,10 +69,10 @@ export const historyCases = [
       { ...about, key: 'mail.send/=b', type: 'conflict' },
       { ...about, key: 'mail.send/=a', namespace: 'elsewhere', type: 'observed' },
     ]);
-    assert.deepEqual(await scene.told('mail.send/=a'), ['replayed']);
-    assert.deepEqual(await scene.told('mail.send/=b'), ['conflict']);
+    assert.deepEqual(await scene.eventTypes('mail.send/=a'), ['replayed']);
+    assert.deepEqual(await scene.eventTypes('mail.send/=b'), ['conflict']);
     // Of a record that is not there nothing is kept: it would stay for ever.
-    assert.deepEqual(await scene.told('mail.send/=c'), []);
+    assert.deepEqual(await scene.eventTypes('mail.send/=c'), []);
   }),
 
   behaviour('a history is the same from every handle', ['time'], async (scene) => {

@@ -15,7 +15,7 @@ const imported: Imported = {
 
 export const importedCases = [
   behaviour(
-    'a record from another ledger goes on above its fence, under the key that its provider knows',
+    'a record from another ledger continues above its fence, under the key its provider knows',
     [],
     async ({ take, read }) => {
       await take({ imported, crossing: true });
@@ -30,7 +30,7 @@ export const importedCases = [
     },
   ),
 
-  behaviour('it changes nothing where a record decides already', [], async (scene) => {
+  behaviour('it changes nothing if a record already decides', [], async (scene) => {
     const first = await scene.take({ crossing: true });
     await unchanged(scene, () => scene.lose({ imported }));
     await first.settle('unknown');
@@ -48,7 +48,7 @@ export const importedCases = [
     assert.equal(record.attempts, 1);
   }),
 
-  behaviour('a doubt that was kept here stays, whatever comes from elsewhere', [], async (scene) => {
+  behaviour('a local doubt stays, whatever is imported', [], async (scene) => {
     const first = await scene.take({ crossing: true });
     await first.settle('unknown');
     await scene.resolved({ type: 'runAgain' });
@@ -59,25 +59,25 @@ export const importedCases = [
     assert.equal(record.generation, first.generation);
   }),
 
-  behaviour('its provider’s window is judged from its first dispatch, elsewhere', ['time'], async (scene) => {
-    const now = (await scene.take({ key: 'mail.send/=clock' })).record.readAt;
-    const early = { ...imported, firstDispatchedAt: now - 3 * hour };
-    const arrived = await scene.take({ imported: early, crossing: true, keyed: true });
-    await arrived.settle('unknown');
-    await scene.lose({ for: 'rerun', rerunWithinMs: 2 * hour });
-    await scene.take({ for: 'rerun', rerunWithinMs: window });
-  }),
-
   behaviour(
-    'one that is in doubt is not believed to have not landed before its time',
+    'its provider’s window counts from its first dispatch in the other ledger',
     ['time'],
     async (scene) => {
-      const arrived = await scene.take({ imported, crossing: true, networkMs: 5 * minute });
+      const now = (await scene.take({ key: 'mail.send/=clock' })).record.readAt;
+      const early = { ...imported, firstDispatchedAt: now - 3 * hour };
+      const arrived = await scene.take({ imported: early, crossing: true, keyed: true });
       await arrived.settle('unknown');
-      const early = await scene.resolve({ type: 'notLanded' });
-      assert.equal(early.ok, false);
-      await scene.advance(5 * minute);
-      await scene.resolved({ type: 'notLanded' });
+      await scene.lose({ for: 'rerun', rerunWithinMs: 2 * hour });
+      await scene.take({ for: 'rerun', rerunWithinMs: window });
     },
   ),
+
+  behaviour('"not landed" of an imported doubt is not accepted early', ['time'], async (scene) => {
+    const arrived = await scene.take({ imported, crossing: true, networkMs: 5 * minute });
+    await arrived.settle('unknown');
+    const early = await scene.resolve({ type: 'notLanded' });
+    assert.equal(early.ok, false);
+    await scene.advance(5 * minute);
+    await scene.resolved({ type: 'notLanded' });
+  }),
 ];

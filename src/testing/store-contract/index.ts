@@ -11,6 +11,7 @@ import { historyCases } from './history.ts';
 import { importedCases } from './imported.ts';
 import { nameAndSizeCases } from './names-and-sizes.ts';
 import { newsCases } from './news.ts';
+import { noteCases } from './note.ts';
 import { pagingCases } from './paging.ts';
 import { poisonCases } from './poison.ts';
 import { repeatedCallCases } from './repeated-calls.ts';
@@ -36,6 +37,7 @@ const topics: readonly (readonly [string, readonly ContractCase[]])[] = [
   ['takeover', takeoverCases],
   ['dispatch', dispatchCases],
   ['clear', clearCases],
+  ['note', noteCases],
   ['settle', settleCases],
   ['doubt', doubtCases],
   ['verdict', verdictCases],

@@ -26,7 +26,7 @@ const strange = [
 ];
 
 export const nameAndSizeCases = [
-  behaviour('strange keys are kept as they are, and apart', [], async (scene) => {
+  behaviour('unusual keys are stored unchanged and kept apart', [], async (scene) => {
     for (const name of strange) {
       const holder = await scene.take({ key: `mail.send/=${name}`, args: JSON.stringify(name) });
       await holder.succeed(JSON.stringify({ name }));
@@ -46,7 +46,7 @@ export const nameAndSizeCases = [
     assert.equal((await scene.all({ limit: 4 })).length, strange.length);
   }),
 
-  behaviour('strange namespaces are kept as they are, and apart', [], async (scene) => {
+  behaviour('unusual namespaces are stored unchanged and kept apart', [], async (scene) => {
     for (const namespace of strange) {
       const holder = await scene.take({ namespace });
       await holder.succeed(JSON.stringify(namespace));
@@ -82,7 +82,7 @@ export const nameAndSizeCases = [
     assert.equal(await scene.store.read('', theKey), undefined);
   }),
 
-  behaviour('no split of namespace and key is mistaken for another', [], async (scene) => {
+  behaviour('namespace and key are never confused, wherever they are split', [], async (scene) => {
     const pairs = [
       ['a', 'b/c'],
       ['a/b', 'c'],

@@ -32,7 +32,7 @@ export const newsCases = [
     assert.ok(record.result?.omitted);
   }),
 
-  behaviour('a late success on file is never pruned away', ['time'], async (scene) => {
+  behaviour('a recorded late success is never pruned', ['time'], async (scene) => {
     const zombie = await scene.take();
     await scene.lapse();
     await scene.take();
@@ -42,25 +42,21 @@ export const newsCases = [
     assert.equal((await scene.lose()).result?.text, '"late"');
   }),
 
-  behaviour(
-    'a verifier that finds what was reported meanwhile tells nothing new',
-    ['time'],
-    async (scene) => {
-      const zombie = await scene.take({ crossing: true });
-      await scene.lapse();
-      const verifier = await scene.take({ for: 'verify' });
-      await scene.lapse();
-      await zombie.succeed('"late"');
-      await unchanged(scene, async () => {
-        const { settled, fenced, noted } = await verifier.find();
-        assert.deepEqual([settled, fenced, noted], [false, true, 'fenced']);
-      });
-      assert.equal((await zombie.succeed()).noted, undefined);
-    },
-  ),
+  behaviour('a verifier that finds what was already reported is not news', ['time'], async (scene) => {
+    const zombie = await scene.take({ crossing: true });
+    await scene.lapse();
+    const verifier = await scene.take({ for: 'verify' });
+    await scene.lapse();
+    await zombie.succeed('"late"');
+    await unchanged(scene, async () => {
+      const { settled, fenced, noted } = await verifier.find();
+      assert.deepEqual([settled, fenced, noted], [false, true, 'fenced']);
+    });
+    assert.equal((await zombie.succeed()).noted, undefined);
+  }),
 
   behaviour(
-    'what verifiers find, however many and late, is never a second effect',
+    'verifier findings never count as a second effect, however many or late',
     ['time'],
     async (scene) => {
       for (const order of ['reported first', 'found first', 'found while another runs'] as const) {
@@ -75,29 +71,25 @@ export const newsCases = [
         await first.find();
         if (order !== 'reported first') await zombie.succeed();
         await second.find();
-        assert.equal((await scene.told(key)).includes('duplicate'), false, order);
+        assert.equal((await scene.eventTypes(key)).includes('duplicate'), false, order);
         assert.equal((await scene.lose({ key })).status, 'succeeded');
       }
     },
   ),
 
-  behaviour(
-    'what two verifiers found is one effect, and its attempt explains it',
-    ['time'],
-    async (scene) => {
-      const zombie = await scene.take({ crossing: true });
-      await scene.lapse();
-      const first = await scene.take({ for: 'verify' });
-      await scene.lapse();
-      const second = await scene.take({ for: 'verify' });
-      await second.find();
-      assert.equal((await first.find()).noted, 'fenced');
-      assert.equal((await zombie.succeed()).noted, 'lateNews');
-    },
-  ),
+  behaviour('findings of two verifiers are one effect, explained by its attempt', ['time'], async (scene) => {
+    const zombie = await scene.take({ crossing: true });
+    await scene.lapse();
+    const first = await scene.take({ for: 'verify' });
+    await scene.lapse();
+    const second = await scene.take({ for: 'verify' });
+    await second.find();
+    assert.equal((await first.find()).noted, 'fenced');
+    assert.equal((await zombie.succeed()).noted, 'lateNews');
+  }),
 
   behaviour(
-    'what a verifier found was done by whoever reports it first; the next is a duplicate',
+    'a verifier’s finding belongs to the first attempt that reports success; the next is a duplicate',
     ['time'],
     async (scene) => {
       const zombie = await scene.take({ crossing: true });
@@ -111,20 +103,16 @@ export const newsCases = [
     },
   ),
 
-  behaviour(
-    'an attempt that landed beside the one that was reported is a duplicate',
-    ['time'],
-    async (scene) => {
-      const zombie = await scene.take({ crossing: true });
-      await scene.lapse();
-      const rerun = await scene.take({ crossing: true, for: 'rerun' });
-      await scene.lapse();
-      await zombie.succeed('"first"');
-      assert.equal((await rerun.succeed('"second"')).noted, 'duplicate');
-    },
-  ),
+  behaviour('a second attempt that landed is a duplicate', ['time'], async (scene) => {
+    const zombie = await scene.take({ crossing: true });
+    await scene.lapse();
+    const rerun = await scene.take({ crossing: true, for: 'rerun' });
+    await scene.lapse();
+    await zombie.succeed('"first"');
+    assert.equal((await rerun.succeed('"second"')).noted, 'duplicate');
+  }),
 
-  behaviour('a late success settles a record that was said not to have landed', ['time'], async (scene) => {
+  behaviour('a late success settles a record that was declared not landed', ['time'], async (scene) => {
     const zombie = await scene.take({ crossing: true });
     await scene.advance(quiet);
     await scene.resolved({ type: 'notLanded' });
@@ -140,7 +128,7 @@ export const newsCases = [
     await scene.lose();
   }),
 
-  behaviour('a late success stops the attempt that runs from crossing the line', ['time'], async (scene) => {
+  behaviour('a late success stops the running attempt from dispatching', ['time'], async (scene) => {
     const { zombie, holder } = await fencedBy(scene);
     const { settled, fenced, noted, record } = await zombie.succeed('"late"');
     assert.deepEqual([settled, fenced, noted, record?.status], [false, true, 'lateNews', 'running']);
@@ -167,7 +155,7 @@ export const newsCases = [
     },
   ),
 
-  behaviour('a late success is found where the running attempt lapsed after it', ['time'], async (scene) => {
+  behaviour('a late success is found after the running attempt has lapsed', ['time'], async (scene) => {
     const { zombie } = await fencedBy(scene);
     await zombie.succeed('"late"');
     await scene.lapse();
@@ -186,7 +174,7 @@ export const newsCases = [
     assert.equal((await scene.lose({ for: 'rerun' })).result?.text, '"late"');
   }),
 
-  behaviour('no verdict speaks against a late success that is on file', ['time'], async (scene) => {
+  behaviour('no verdict overrides a recorded late success', ['time'], async (scene) => {
     for (const type of ['notLanded', 'runAgain'] as const) {
       const key = `mail.send/=${type}`;
       const { zombie } = await fencedBy(scene, { key });
@@ -197,7 +185,7 @@ export const newsCases = [
     }
   }),
 
-  behaviour('nor a forced verdict on the attempt that runs beside it', ['time'], async (scene) => {
+  behaviour('nor does a forced verdict on the running attempt', ['time'], async (scene) => {
     const { zombie, holder } = await fencedBy(scene);
     await zombie.succeed('"late"');
     refusedAs(await scene.resolve({ type: 'runAgain' }, { force: true }), 'settled');
@@ -213,10 +201,10 @@ export const newsCases = [
       const { settled, fenced, noted } = await zombie.succeed('"first"');
       assert.deepEqual([settled, fenced, noted], [false, true, 'duplicate']);
     });
-    assert.deepEqual(await scene.told(), ['takeover', 'duplicate']);
+    assert.deepEqual(await scene.eventTypes(), ['takeover', 'duplicate']);
   }),
 
-  behaviour('also where the late one was known before the other ended', ['time'], async (scene) => {
+  behaviour('also if the late one was known before the other ended', ['time'], async (scene) => {
     const { zombie, holder } = await fencedBy(scene);
     await holder.send();
     await zombie.succeed('"first"');
@@ -230,10 +218,10 @@ export const newsCases = [
     await holder.succeed();
     const { settled, noted } = await zombie.succeed();
     assert.deepEqual([settled, noted], [false, 'fenced']);
-    assert.equal((await scene.told()).includes('duplicate'), false);
+    assert.equal((await scene.eventTypes()).includes('duplicate'), false);
   }),
 
-  behaviour('also where the late one was known before, under one provider’s key', ['time'], async (scene) => {
+  behaviour('also if the late one was known first, under one provider’s key', ['time'], async (scene) => {
     const { zombie, holder } = await fencedBy(scene, { keyed: true, rerunWithinMs: hour });
     await holder.send();
     await zombie.succeed();
@@ -278,7 +266,7 @@ export const newsCases = [
         if (order === 'late') await verifier.find();
         await zombie.succeed();
         if (order === 'early') await verifier.find();
-        assert.equal((await scene.told(key)).includes('duplicate'), false);
+        assert.equal((await scene.eventTypes(key)).includes('duplicate'), false);
         assert.equal((await scene.lose({ key })).status, 'succeeded');
       }
     },
@@ -292,7 +280,7 @@ export const newsCases = [
       await scene.lapse();
       await scene.resolved(landed);
       await unchanged(scene, () => zombie.succeed('"reported"'));
-      assert.equal((await scene.told()).includes('duplicate'), false);
+      assert.equal((await scene.eventTypes()).includes('duplicate'), false);
       assert.equal((await scene.lose()).result?.text, '"found"', 'what is settled stays as it is');
     },
   ),
@@ -311,7 +299,7 @@ export const newsCases = [
     },
   ),
 
-  behaviour('a late success beside a refusal is a contradiction', ['time'], async (scene) => {
+  behaviour('a late success after a refusal is a contradiction', ['time'], async (scene) => {
     const zombie = await scene.take({ crossing: true });
     await scene.advance(quiet);
     const holder = await scene.take({ for: 'verify' });
@@ -323,12 +311,12 @@ export const newsCases = [
     });
   }),
 
-  behaviour('a late success of what was given up is a contradiction', ['time'], async (scene) => {
+  behaviour('a late success of an abandoned record is a contradiction', ['time'], async (scene) => {
     const zombie = await scene.take({ crossing: true });
     await scene.lapse();
     await scene.resolved({ type: 'abandon', reason: 'too late' });
     await unchanged(scene, async () => assert.equal((await zombie.succeed()).noted, 'contradiction'));
-    assert.equal((await scene.told()).at(-1), 'contradiction');
+    assert.equal((await scene.eventTypes()).at(-1), 'contradiction');
   }),
 
   behaviour('a late refusal is kept as evidence and changes nothing', ['time'], async (scene) => {
@@ -345,7 +333,7 @@ export const newsCases = [
   }),
 
   behaviour(
-    'a late success under a fresh key still stops what has not crossed the line',
+    'a late success under a fresh key still stops what has not been dispatched',
     ['time'],
     async (scene) => {
       const over = { keyed: true, rerunWithinMs: minute };
@@ -359,7 +347,7 @@ export const newsCases = [
     },
   ),
 
-  behaviour('a late success after a reopened refusal is not wasted', ['time'], async (scene) => {
+  behaviour('a late success after a reopened refusal still counts', ['time'], async (scene) => {
     const zombie = await scene.take({ crossing: true });
     await scene.advance(quiet);
     const holder = await scene.take({ for: 'verify' });
@@ -384,16 +372,16 @@ export const newsCases = [
     assert.deepEqual([event?.type, event?.generation], ['lateNews', zombie.generation]);
   }),
 
-  behaviour('a late success without a record is kept as an event of its key', ['time'], async (scene) => {
+  behaviour('a late success without a record is kept as an event under its key', ['time'], async (scene) => {
     const zombie = await scene.take();
     await scene.advance(day);
     await scene.pruneAll();
     const { settled, fenced, record, noted } = await zombie.succeed();
     assert.deepEqual([settled, fenced, record, noted], [false, true, undefined, 'lateNews']);
     assert.equal(await scene.store.read(zombie.namespace, zombie.key), undefined);
-    assert.equal((await scene.told()).at(-1), 'lateNews');
+    assert.equal((await scene.eventTypes()).at(-1), 'lateNews');
     await zombie.settle('failed');
-    assert.equal((await scene.told()).filter((type) => type === 'lateNews').length, 1);
+    assert.equal((await scene.eventTypes()).filter((type) => type === 'lateNews').length, 1);
   }),
 
   behaviour('a verdict made before a late success arrived does not undo it', ['time'], async (scene) => {

@@ -15,7 +15,7 @@ export const pagingCases = [
     });
   }),
 
-  behaviour('pages follow each other in the order of the keys, each record once', [], async (scene) => {
+  behaviour('pages follow key order, with each record once', [], async (scene) => {
     const keys = Array.from({ length: 23 }, (_, i) => `mail.send/=${String(i).padStart(3, '0')}`);
     for (const key of keys.toReversed()) await scene.take({ key });
     for (const limit of [1, 5, 22, 23, 24]) {
@@ -27,7 +27,7 @@ export const pagingCases = [
   }),
 
   behaviour(
-    'a page goes on where the one before ended, whatever came and went between',
+    'a page continues where the last one ended, whatever changed in between',
     ['time'],
     async (scene) => {
       for (const name of ['a', 'c', 'e', 'g'])
@@ -43,7 +43,7 @@ export const pagingCases = [
     },
   ),
 
-  behaviour('a listed record is the record that is read', ['time'], async (scene) => {
+  behaviour('a listed record equals the record that is read', ['time'], async (scene) => {
     await scene.take({ crossing: true });
     await scene.lapse();
     const [listed] = await scene.all();
@@ -60,25 +60,29 @@ export const pagingCases = [
     }
   }),
 
-  behaviour('records are listed by doubt, which time alone may bring', ['time'], async (scene) => {
-    await scene.take({ key: 'mail.send/=a', crossing: true });
-    await (await scene.take({ key: 'mail.send/=b', crossing: true })).settle('unknown');
-    await scene.take({ key: 'mail.send/=c' });
-    await (await scene.take({ key: 'mail.send/=d' })).succeed();
-    assert.deepEqual(await keysOf(scene, { inDoubt: true }), ['mail.send/=b']);
-    await scene.lapse();
-    const verifier = await scene.take({ key: 'mail.send/=b', for: 'verify' });
-    assert.deepEqual(await keysOf(scene, { inDoubt: true, limit: 1 }), ['mail.send/=a']);
-    assert.deepEqual(await keysOf(scene, { inDoubt: false, limit: 1 }), [
-      'mail.send/=b',
-      'mail.send/=c',
-      'mail.send/=d',
-    ]);
-    await scene.lapse();
-    assert.deepEqual(await keysOf(scene, { inDoubt: true, limit: 1 }), ['mail.send/=a', 'mail.send/=b']);
-    await verifier.renew();
-    assert.deepEqual(await keysOf(scene, { inDoubt: true, limit: 1 }), ['mail.send/=a']);
-  }),
+  behaviour(
+    'records are listed by doubt, which may start just because a lease ends',
+    ['time'],
+    async (scene) => {
+      await scene.take({ key: 'mail.send/=a', crossing: true });
+      await (await scene.take({ key: 'mail.send/=b', crossing: true })).settle('unknown');
+      await scene.take({ key: 'mail.send/=c' });
+      await (await scene.take({ key: 'mail.send/=d' })).succeed();
+      assert.deepEqual(await keysOf(scene, { inDoubt: true }), ['mail.send/=b']);
+      await scene.lapse();
+      const verifier = await scene.take({ key: 'mail.send/=b', for: 'verify' });
+      assert.deepEqual(await keysOf(scene, { inDoubt: true, limit: 1 }), ['mail.send/=a']);
+      assert.deepEqual(await keysOf(scene, { inDoubt: false, limit: 1 }), [
+        'mail.send/=b',
+        'mail.send/=c',
+        'mail.send/=d',
+      ]);
+      await scene.lapse();
+      assert.deepEqual(await keysOf(scene, { inDoubt: true, limit: 1 }), ['mail.send/=a', 'mail.send/=b']);
+      await verifier.renew();
+      assert.deepEqual(await keysOf(scene, { inDoubt: true, limit: 1 }), ['mail.send/=a']);
+    },
+  ),
 
   behaviour('records are listed by contract, and a contract is not its namesake', [], async (scene) => {
     for (const key of ['mail.send/=1', 'mail.send/=2', 'mail.sender/=1', 'mail/=1', 'mailXsend/=1']) {
@@ -103,7 +107,7 @@ export const pagingCases = [
     assert.equal((await keysOf(scene, { prefix: '' })).length, keys.length);
   }),
 
-  behaviour('a prefix reaches to the last character there is', [], async (scene) => {
+  behaviour('a prefix also matches the highest character', [], async (scene) => {
     const keys = ['m/=x', 'm/=x\u{10ffff}', 'm/=x\uffff', 'm/=x😀', 'm/=xz'];
     for (const key of [...keys, 'm/=y', 'm/=']) await scene.take({ key });
     assert.deepEqual((await keysOf(scene, { prefix: 'm/=x', limit: 1 })).sort(), keys.toSorted());
@@ -120,7 +124,7 @@ export const pagingCases = [
     ]);
   }),
 
-  behaviour('filters hold together, across pages', [], async (scene) => {
+  behaviour('filters combine, across pages', [], async (scene) => {
     for (let i = 0; i < 20; i += 1) {
       const holder = await scene.take({
         key: `${i % 2 === 0 ? 'mail' : 'pay'}.send/=${String(i).padStart(2, '0')}`,
@@ -137,7 +141,7 @@ export const pagingCases = [
     ]);
   }),
 
-  behaviour('the namespaces that have records are told', [], async (scene) => {
+  behaviour('namespaces with records are listed', [], async (scene) => {
     await scene.take({ namespace: 'zoo' });
     await scene.take({ namespace: 'app' });
     await scene.take({ namespace: 'app', key: 'mail.send/=2' });

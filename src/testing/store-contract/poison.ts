@@ -12,7 +12,7 @@ async function crash(scene: Scene, times: number, maxCrashes: number): Promise<v
 }
 
 export const poisonCases = [
-  behaviour('a record whose attempts keep dying before the line is closed', ['time'], async (scene) => {
+  behaviour('a record whose attempts keep dying before dispatch is closed', ['time'], async (scene) => {
     await crash(scene, 3, 3);
     const record = await scene.lose({ maxCrashes: 3 });
     assert.equal(record.status, 'failed');
@@ -20,11 +20,30 @@ export const poisonCases = [
     assert.equal(record.crashes, 3);
     assert.equal(record.settledAt, record.readAt);
     assert.ok(record.fence > record.generation + 2, 'closing it is an act of its own');
-    assert.equal((await scene.told()).at(-1), 'poisoned');
+    assert.equal((await scene.eventTypes()).at(-1), 'poisoned');
     assert.equal((await scene.lose({ maxCrashes: 3 })).fence, record.fence);
   }),
 
-  behaviour('a poisoned record fences the attempt that was last', ['time'], async (scene) => {
+  behaviour('an attempt proven dead counts like one whose lease ran out', ['time'], async (scene) => {
+    await crash(scene, 1, 3);
+    for (let i = 0; i < 2; i += 1) {
+      await scene.take({ maxCrashes: 3 });
+      await scene.resolved({ type: 'died' });
+    }
+    const record = await scene.lose({ maxCrashes: 3 });
+    assert.deepEqual([record.status, record.error?.code, record.crashes], ['failed', 'POISON', 3]);
+  }),
+
+  behaviour('an attempt that dies after dispatch resets the count', ['time'], async (scene) => {
+    await crash(scene, 1, 2);
+    await scene.take({ maxCrashes: 2, crossing: true });
+    await scene.resolved({ type: 'died' });
+    await scene.advance(failureWindow);
+    await scene.resolved({ type: 'notLanded' });
+    await scene.take({ maxCrashes: 2 });
+  }),
+
+  behaviour('a poisoned record fences its last attempt', ['time'], async (scene) => {
     await crash(scene, 1, 2);
     const sleeper = await scene.take({ maxCrashes: 2 });
     await scene.lapse();
@@ -42,14 +61,14 @@ export const poisonCases = [
     assert.equal(next.record.crashes, 0);
   }),
 
-  behaviour('an attempt that ends by itself is no crash', ['time'], async (scene) => {
+  behaviour('an attempt that ends by itself is not a crash', ['time'], async (scene) => {
     await crash(scene, 2, 3);
     await (await scene.take({ maxCrashes: 3 })).settle('released');
     await crash(scene, 2, 3);
     assert.equal((await scene.take({ maxCrashes: 3 })).record.crashes, 2);
   }),
 
-  behaviour('attempts that died after the line are in doubt, never poison', ['time'], async (scene) => {
+  behaviour('attempts that died after dispatch are in doubt, never poison', ['time'], async (scene) => {
     await scene.take({ crossing: true, maxCrashes: 1 });
     await scene.lapse();
     for (let i = 0; i < 3; i += 1) {

@@ -6,7 +6,7 @@ import { claimRequest, lease, newToken, quiet, resultOf, theKey, theNamespace } 
 import { behaviour, refusedAs, seenIn, unchanged } from './scene.ts';
 
 export const repeatedCallCases = [
-  behaviour('a claim asked again is yours, once', [], async (scene) => {
+  behaviour('retrying a claim returns the same claim', [], async (scene) => {
     const request = claimRequest({ crossing: true });
     const first = await scene.store.claim(request);
     assert.ok(first.won);
@@ -20,17 +20,17 @@ export const repeatedCallCases = [
     });
   }),
 
-  behaviour('a takeover asked again is yours, once', ['time'], async (scene) => {
+  behaviour('retrying a takeover returns the same claim', ['time'], async (scene) => {
     await scene.take({ crossing: true });
     await scene.lapse();
     const request = claimRequest({ for: 'verify' });
     await scene.store.claim(request);
     await unchanged(scene, async () => assert.equal((await scene.store.claim(request)).won, true));
-    assert.deepEqual(await scene.told(), ['takeover']);
+    assert.deepEqual(await scene.eventTypes(), ['takeover']);
   }),
 
   behaviour(
-    'a claim asked again after its lease is yours while nobody took over',
+    'retrying a claim after its lease returns it unless somebody took over',
     ['time'],
     async (scene) => {
       const request = claimRequest();
@@ -85,7 +85,7 @@ export const repeatedCallCases = [
     },
   ),
 
-  behaviour('a delayed duplicate of a claim loses to whoever took over', ['time'], async (scene) => {
+  behaviour('a delayed duplicate of a claim loses to the worker that took over', ['time'], async (scene) => {
     const request = claimRequest();
     await scene.take(request);
     await scene.lapse();
@@ -95,7 +95,7 @@ export const repeatedCallCases = [
     assert.equal(again.record?.fence, next.fence);
   }),
 
-  behaviour('a renewal asked again is yours', [], async (scene) => {
+  behaviour('retrying a renewal succeeds', [], async (scene) => {
     const holder = await scene.take();
     for (let i = 0; i < 3; i += 1) {
       const { held, record } = await holder.renew();
@@ -103,7 +103,7 @@ export const repeatedCallCases = [
     }
   }),
 
-  behaviour('a dispatch asked again is yours', [], async (scene) => {
+  behaviour('retrying a dispatch succeeds', [], async (scene) => {
     const holder = await scene.take();
     const first = await holder.send({ prepared: '"once"' });
     const again = await holder.send({ prepared: '"once"' });
@@ -112,7 +112,7 @@ export const repeatedCallCases = [
     assert.equal(again.attempts, 1);
   }),
 
-  behaviour('a clear asked again is yours, and is one verdict', ['time'], async (scene) => {
+  behaviour('retrying a clear succeeds and counts as one verdict', ['time'], async (scene) => {
     for (const crossing of [false, true]) {
       for (const freshKey of [false, true]) {
         const key = `mail.send/=${crossing}-${freshKey}`;
@@ -125,12 +125,12 @@ export const repeatedCallCases = [
           [again.dispatched, again.doubtFence, again.providerKeyFence],
           [crossing, null, first.providerKeyFence],
         );
-        assert.equal((await scene.told(key)).filter((type) => type === 'cleared').length, 1);
+        assert.equal((await scene.eventTypes(key)).filter((type) => type === 'cleared').length, 1);
       }
     }
   }),
 
-  behaviour('a clear asked again after its dispatch is yours', ['time'], async (scene) => {
+  behaviour('retrying a clear after its dispatch succeeds', ['time'], async (scene) => {
     await scene.take({ crossing: true });
     await scene.advance(quiet);
     const verifier = await scene.take({ for: 'verify' });
@@ -139,7 +139,7 @@ export const repeatedCallCases = [
     assert.equal((await verifier.cleared()).lastDispatchedAt, sent.lastDispatchedAt);
   }),
 
-  behaviour('a settlement asked again is yours, whatever it said', [], async (scene) => {
+  behaviour('retrying a settlement succeeds, whatever its outcome', [], async (scene) => {
     for (const outcome of ['succeeded', 'failed', 'released', 'unknown'] as const) {
       const key = `mail.send/=${outcome}`;
       const holder = await scene.take({ key, crossing: true });
@@ -153,12 +153,12 @@ export const repeatedCallCases = [
         },
         key,
       );
-      assert.deepEqual(await scene.told(key), []);
+      assert.deepEqual(await scene.eventTypes(key), []);
     }
   }),
 
   behaviour(
-    'a settlement that the doubt turned into "unknown" is asked again and changes nothing',
+    'retrying a settlement that a doubt turned into "unknown" changes nothing',
     ['time'],
     async (scene) => {
       for (const outcome of ['released', 'failed'] as const) {
@@ -179,7 +179,7 @@ export const repeatedCallCases = [
     },
   ),
 
-  behaviour('a late success told again is no second effect', ['time'], async (scene) => {
+  behaviour('a late success reported twice is not a second effect', ['time'], async (scene) => {
     for (const state of ['unknown', 'running', 'used'] as const) {
       const key = `mail.send/=${state}`;
       const zombie = await scene.take({ key, crossing: true });
@@ -188,14 +188,14 @@ export const repeatedCallCases = [
       if (state === 'unknown') await holder.settle('unknown');
       await zombie.succeed();
       if (state === 'used') await holder.settle('unknown');
-      const before = await scene.told(key);
+      const before = await scene.eventTypes(key);
       await unchanged(scene, () => zombie.succeed(), key);
-      assert.deepEqual(await scene.told(key), before);
+      assert.deepEqual(await scene.eventTypes(key), before);
       assert.equal(before.includes('duplicate'), false);
     }
   }),
 
-  behaviour('a second effect told again is one duplicate', ['time'], async (scene) => {
+  behaviour('a second effect reported twice is one duplicate', ['time'], async (scene) => {
     const zombie = await scene.take({ crossing: true });
     await scene.lapse();
     const rerun = await scene.take({ crossing: true, for: 'rerun' });
@@ -203,11 +203,11 @@ export const repeatedCallCases = [
     await rerun.succeed();
     await zombie.succeed();
     await rerun.succeed();
-    assert.deepEqual(await scene.told(), ['takeover', 'lateNews', 'duplicate']);
+    assert.deepEqual(await scene.eventTypes(), ['takeover', 'lateNews', 'duplicate']);
   }),
 
   behaviour(
-    'a settlement that gave way to a late success still finds that success when asked again',
+    'retrying a settlement that yielded to a late success finds that success',
     ['time'],
     async (scene) => {
       const zombie = await scene.take({ crossing: true });
@@ -221,7 +221,7 @@ export const repeatedCallCases = [
     },
   ),
 
-  behaviour('a verdict asked again is yours, whatever it was', ['time'], async (scene) => {
+  behaviour('retrying a verdict succeeds, whatever it was', ['time'], async (scene) => {
     const acts: [Act, 'unknown' | 'failed'][] = [
       [{ type: 'landed', result: resultOf('"seen"') }, 'unknown'],
       [{ type: 'notLanded' }, 'unknown'],
@@ -241,11 +241,11 @@ export const repeatedCallCases = [
         async () => assert.equal((await scene.resolved(act, request)).fence, first.fence),
         key,
       );
-      assert.deepEqual(await scene.told(key), ['resolved']);
+      assert.deepEqual(await scene.eventTypes(key), ['resolved']);
     }
   }),
 
-  behaviour('a verdict asked again after somebody acted on it is stale', ['time'], async (scene) => {
+  behaviour('retrying a verdict after somebody acted on it is stale', ['time'], async (scene) => {
     await (await scene.take({ crossing: true })).settle('unknown');
     await scene.advance(quiet);
     const request = { seen: seenIn(await scene.read()), token: newToken() };

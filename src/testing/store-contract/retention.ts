@@ -12,20 +12,24 @@ async function gone({ store }: Scene, key = theKey): Promise<boolean> {
 }
 
 export const retentionCases = [
-  behaviour('what retention would take is counted, in all namespaces, and stays', ['time'], async (scene) => {
-    await (await scene.take()).succeed();
-    await (await scene.take({ namespace: 'zoo', retention: ever })).succeed();
-    await (await scene.take({ key: 'mail.send/=open' })).settle('unknown');
-    await (await scene.take({ key: 'mail.send/=late' })).settle('released');
-    assert.equal(await scene.store.countExpired(), 0);
-    await scene.advance(window);
-    assert.equal(await scene.store.countExpired(), 3);
-    assert.ok(!(await gone(scene)));
-    assert.equal(await scene.store.prune(100), 3);
-    assert.equal(await scene.store.countExpired(), 0);
-  }),
+  behaviour(
+    'a dry run counts what would be removed, in all namespaces, and removes nothing',
+    ['time'],
+    async (scene) => {
+      await (await scene.take()).succeed();
+      await (await scene.take({ namespace: 'zoo', retention: ever })).succeed();
+      await (await scene.take({ key: 'mail.send/=open' })).settle('unknown');
+      await (await scene.take({ key: 'mail.send/=late' })).settle('released');
+      assert.equal(await scene.store.countExpired(), 0);
+      await scene.advance(window);
+      assert.equal(await scene.store.countExpired(), 3);
+      assert.ok(!(await gone(scene)));
+      assert.equal(await scene.store.prune(100), 3);
+      assert.equal(await scene.store.countExpired(), 0);
+    },
+  ),
 
-  behaviour('what may go later does not hide from retention what may go now', ['time'], async (scene) => {
+  behaviour('records that expire later do not hide those that have expired', ['time'], async (scene) => {
     for (const name of ['a', 'b', 'c', 'd'])
       await scene.take({ key: `mail.send/=${name}`, ...(name === 'c' ? { retention: none } : {}) });
     await scene.lapse();
@@ -34,7 +38,7 @@ export const retentionCases = [
     assert.equal(await scene.store.prune(1), 0);
   }),
 
-  behaviour('whatever was said of an attempt, retention finds its way', ['time'], async (scene) => {
+  behaviour('retention works whatever an attempt reported', ['time'], async (scene) => {
     const odd = { code: 'ODD', message: 'a\0b, half \ud800 a pair, \\u0000 and \\\0', retriable: true };
     await (await scene.take({ retention: none })).settle('released', { error: odd });
     await scene.take({ retention: none });
@@ -44,7 +48,7 @@ export const retentionCases = [
     assert.ok(await gone(scene));
   }),
 
-  behaviour('a success answers until its window is over, pruned or not', ['time'], async (scene) => {
+  behaviour('a success answers until its window ends, pruned or not', ['time'], async (scene) => {
     const first = await scene.take({ fingerprint: 'a' });
     await first.succeed();
     await scene.advance(window - 1);
@@ -67,7 +71,7 @@ export const retentionCases = [
     await scene.take();
   }),
 
-  behaviour('where the intent has a period, the window starts at its end', ['time'], async (scene) => {
+  behaviour('for an intent with a period, the window starts at the period’s end', ['time'], async (scene) => {
     const { record } = await scene.take({ key: 'mail.send/=probe' });
     const periodEndsAt = record.readAt + 3 * day;
     await (await scene.take({ retention: { ...ever, keep: false, periodEndsAt } })).succeed();
@@ -139,7 +143,7 @@ export const retentionCases = [
     },
   ),
 
-  behaviour('what a person forgets is forgotten under an unsteady clock too', ['unsteady'], async (scene) => {
+  behaviour('a person can forget a record under an unsteady clock too', ['unsteady'], async (scene) => {
     await (await scene.take()).succeed();
     await scene.unsteady(true);
     await scene.resolved({ type: 'forget' });
@@ -155,7 +159,7 @@ export const retentionCases = [
     await scene.lose({ fingerprint: 'a', retention: ever });
   }),
 
-  behaviour('a tombstone still tells what it knows', ['time'], async (scene) => {
+  behaviour('a tombstone still reports what it knows', ['time'], async (scene) => {
     const asker = { conversation: 'c', turn: 't', toolCallId: 'call', run: 'r', content: 'words' };
     const holder = await scene.take({ retention: ever, crossing: true, fingerprint: 'f', ...asker });
     const result = resultOf(`"${'long '.repeat(1000)}"`, 'msg_1');
@@ -185,7 +189,7 @@ export const retentionCases = [
     assert.equal((await scene.lose({ retention: ever })).result?.text, '"re_1"');
   }),
 
-  behaviour('what was given up is kept for ever where a success would be', ['time'], async (scene) => {
+  behaviour('an abandoned record is kept for ever if a success would be', ['time'], async (scene) => {
     await (await scene.take({ retention: ever, crossing: true })).settle('unknown');
     await scene.resolved({ type: 'abandon', reason: 'no answer' });
     await scene.advance(100 * day);
@@ -194,7 +198,7 @@ export const retentionCases = [
   }),
 
   behaviour(
-    'what was given up can be sent as it was, however late it is reopened',
+    'an abandoned record can be sent unchanged, however late it is reopened',
     ['time'],
     async (scene) => {
       const words = { args: '{"body":"first"}', content: 'first' };
@@ -228,19 +232,23 @@ export const retentionCases = [
     }
   }),
 
-  behaviour('pruning takes what expired, in small batches, and says how much', ['time'], async (scene) => {
-    for (let i = 0; i < 7; i += 1) await (await scene.take({ key: `mail.send/=${i}` })).succeed();
-    await scene.advance(window - 1);
-    assert.equal(await scene.store.prune(100), 0);
-    await scene.advance(1);
-    assert.equal(await scene.store.prune(3), 3);
-    assert.equal(await scene.store.prune(3), 3);
-    assert.equal(await scene.store.prune(3), 1);
-    assert.equal(await scene.store.prune(3), 0);
-    assert.deepEqual(await scene.all(), []);
-  }),
+  behaviour(
+    'pruning removes expired records in small batches and returns the count',
+    ['time'],
+    async (scene) => {
+      for (let i = 0; i < 7; i += 1) await (await scene.take({ key: `mail.send/=${i}` })).succeed();
+      await scene.advance(window - 1);
+      assert.equal(await scene.store.prune(100), 0);
+      await scene.advance(1);
+      assert.equal(await scene.store.prune(3), 3);
+      assert.equal(await scene.store.prune(3), 3);
+      assert.equal(await scene.store.prune(3), 1);
+      assert.equal(await scene.store.prune(3), 0);
+      assert.deepEqual(await scene.all(), []);
+    },
+  ),
 
-  behaviour('pruning reaches what expired behind what stays', ['time'], async (scene) => {
+  behaviour('pruning reaches expired records behind ones that stay', ['time'], async (scene) => {
     const kept = ['running', 'unknown', 'lapsed', 'again', 'ever'];
     for (const what of kept) {
       const holder = await scene.take({
@@ -262,7 +270,7 @@ export const retentionCases = [
     );
   }),
 
-  behaviour('what was released is removed after its failure window', ['time'], async (scene) => {
+  behaviour('a released record is removed after its failure window', ['time'], async (scene) => {
     await (await scene.take({ crossing: true })).settle('released');
     await scene.advance(failureWindow - 1);
     assert.equal(await scene.pruneAll(), 0);
@@ -271,7 +279,7 @@ export const retentionCases = [
     assert.equal(await gone(scene), true);
   }),
 
-  behaviour('what died before the line counts as released', ['time'], async (scene) => {
+  behaviour('an attempt that died before dispatch counts as released', ['time'], async (scene) => {
     await scene.take();
     await scene.advance(lease);
     assert.equal(await scene.pruneAll(), 0);
@@ -280,7 +288,7 @@ export const retentionCases = [
     assert.equal(await gone(scene), true);
   }),
 
-  behaviour('what runs is never removed, however long', ['time'], async (scene) => {
+  behaviour('a running record is never removed, however long it runs', ['time'], async (scene) => {
     const holder = await scene.take({ leaseMs: 400 * day });
     await scene.advance(399 * day);
     assert.equal(await scene.pruneAll(), 0);
@@ -313,14 +321,14 @@ export const retentionCases = [
     assert.equal(next.generation, next.fence);
   }),
 
-  behaviour('a removed record gives its key back to any intent', ['time'], async (scene) => {
+  behaviour('once its record is removed, a key is free for any intent', ['time'], async (scene) => {
     await (await scene.take({ fingerprint: 'a' })).succeed();
     await scene.advance(window);
     await scene.pruneAll();
     await scene.take({ fingerprint: 'b' });
   }),
 
-  behaviour('the history of a record goes with it, and no other', ['time'], async (scene) => {
+  behaviour('removing a record removes its history, and no other', ['time'], async (scene) => {
     const other = 'mail.send/=other';
     const about = { namespace: theNamespace, generation: 1, fence: 1, detail: { conversation: 'c' } };
     await scene.take({ key: theKey });
@@ -333,14 +341,14 @@ export const retentionCases = [
         { ...about, key, type: 'conflict' },
       ]);
     }
-    assert.deepEqual(await scene.told(theKey), ['takeover', 'replayed', 'conflict']);
+    assert.deepEqual(await scene.eventTypes(theKey), ['takeover', 'replayed', 'conflict']);
     await scene.advance(window);
     assert.equal(await scene.pruneAll(), 1);
-    assert.deepEqual(await scene.told(theKey), []);
-    assert.deepEqual(await scene.told(other), ['replayed', 'conflict']);
+    assert.deepEqual(await scene.eventTypes(theKey), []);
+    assert.deepEqual(await scene.eventTypes(other), ['replayed', 'conflict']);
   }),
 
-  behaviour('a tombstone keeps what became of it, not who asked', ['time'], async (scene) => {
+  behaviour('a tombstone keeps the outcome, not the caller’s ids', ['time'], async (scene) => {
     const { fence, generation } = await scene.take({ retention: ever });
     await scene.lapse();
     await (await scene.take({ retention: ever })).succeed();
@@ -352,11 +360,11 @@ export const retentionCases = [
     ]);
     await scene.advance(window);
     assert.equal(await scene.pruneAll(), 1);
-    assert.deepEqual(await scene.told(theKey), ['takeover']);
+    assert.deepEqual(await scene.eventTypes(theKey), ['takeover']);
   }),
 
   behaviour(
-    'reading, listing and losing change nothing about when a record expires',
+    'reading, listing and lost claims do not change when a record expires',
     ['time'],
     async (scene) => {
       await (await scene.take()).succeed();

@@ -33,7 +33,7 @@ export interface Scene {
   /** A verdict that is expected to be accepted. */
   resolved(act: Act, over?: Partial<ResolveRequest>): Promise<StoredRecord>;
   events(key?: string): Promise<readonly StoreEvent[]>;
-  told(key?: string): Promise<readonly EventType[]>;
+  eventTypes(key?: string): Promise<readonly EventType[]>;
   all(query?: Partial<ListQuery>): Promise<readonly StoredRecord[]>;
   pruneAll(limit?: number): Promise<number>;
 }
@@ -109,7 +109,7 @@ function sceneOf(harness: StoreHarness, store: Store, elsewhere: Store): Scene {
       return answer.record;
     },
     events: (key = theKey) => store.history(theNamespace, key),
-    told: async (key) => (await scene.events(key)).map(({ type }) => type),
+    eventTypes: async (key) => (await scene.events(key)).map(({ type }) => type),
     async all(query = {}) {
       const found: StoredRecord[] = [];
       let after: string | undefined;

@@ -23,7 +23,7 @@ export const settleCases = [
     assert.deepEqual(seen?.result, resultOf('{"id":1}', 'msg_1'));
   }),
 
-  behaviour('an ending counts also through a handle that never saw the record', [], async (scene) => {
+  behaviour('a settlement counts through a handle that never saw the record', [], async (scene) => {
     const holder = await scene.take({ crossing: true });
     const request = claimRequest({ token: holder.token, crossing: true });
     const { settled, fenced, record } = await attemptOf(
@@ -33,7 +33,7 @@ export const settleCases = [
       false,
     ).succeed();
     assert.deepEqual([settled, fenced, record?.status], [true, false, 'succeeded']);
-    assert.deepEqual(await scene.told(), []);
+    assert.deepEqual(await scene.eventTypes(), []);
   }),
 
   behaviour('a success without a value says so', [], async (scene) => {
@@ -65,7 +65,7 @@ export const settleCases = [
     assert.equal(record.inDoubt, false);
   }),
 
-  behaviour('an unknown ending is in doubt and has no end', [], async (scene) => {
+  behaviour('an unknown outcome is in doubt and never expires', [], async (scene) => {
     const holder = await scene.take({ crossing: true });
     const { record } = await holder.settle('unknown');
     assert.equal(record?.status, 'unknown');
@@ -75,19 +75,15 @@ export const settleCases = [
     assert.deepEqual(record.error, refused);
   }),
 
-  behaviour(
-    'news of the holder is accepted after its lease, while nobody took over',
-    ['time'],
-    async (scene) => {
-      for (const outcome of outcomes) {
-        const key = `mail.send/=${outcome}`;
-        const holder = await scene.take({ key, crossing: true });
-        await scene.advance(10 * 60_000);
-        const { settled, fenced, record } = await holder.settle(outcome);
-        assert.deepEqual([settled, fenced, record?.status], [true, false, outcome]);
-      }
-    },
-  ),
+  behaviour('the holder can settle after its lease, unless somebody took over', ['time'], async (scene) => {
+    for (const outcome of outcomes) {
+      const key = `mail.send/=${outcome}`;
+      const holder = await scene.take({ key, crossing: true });
+      await scene.advance(10 * 60_000);
+      const { settled, fenced, record } = await holder.settle(outcome);
+      assert.deepEqual([settled, fenced, record?.status], [true, false, outcome]);
+    }
+  }),
 
   behaviour('only the holder’s token settles', [], async (scene) => {
     const holder = await scene.take({ crossing: true });
@@ -137,10 +133,10 @@ export const settleCases = [
       const { settled, fenced, noted } = await holder.succeed();
       assert.deepEqual([settled, fenced, noted], [false, false, 'contradiction']);
     });
-    assert.deepEqual(await scene.told(), ['contradiction']);
+    assert.deepEqual(await scene.eventTypes(), ['contradiction']);
   }),
 
-  behaviour('an attempt that said "unknown" may learn better', [], async (scene) => {
+  behaviour('an attempt that said "unknown" may correct itself', [], async (scene) => {
     for (const better of ['succeeded', 'failed', 'released'] as const) {
       const key = `mail.send/=${better}`;
       const holder = await scene.take({ key, crossing: true });

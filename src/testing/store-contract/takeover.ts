@@ -18,7 +18,7 @@ export const takeoverCases = [
     await scene.lose({ for: 'verify' });
   }),
 
-  behaviour('a lease of this boot that was renewed after another holds', ['reboot'], async (scene) => {
+  behaviour('a lease renewed in this boot, after a claim in another, holds', ['reboot'], async (scene) => {
     const holder = await scene.take({ crossing: true });
     await scene.reboot();
     assert.equal((await holder.renew()).held, true);
@@ -26,7 +26,7 @@ export const takeoverCases = [
     await scene.lose({ for: 'verify' });
   }),
 
-  behaviour('a lease that is over to the millisecond is over', ['time'], async (scene) => {
+  behaviour('a lease ends on the exact millisecond', ['time'], async (scene) => {
     await scene.take();
     await scene.advance(lease - 1);
     assert.equal((await scene.lose()).lapsed, false);
@@ -35,7 +35,7 @@ export const takeoverCases = [
     assert.equal((await scene.take()).takeover, true);
   }),
 
-  behaviour('an attempt that lapsed before the line is taken over without doubt', ['time'], async (scene) => {
+  behaviour('an attempt that lapsed before dispatch is taken over without doubt', ['time'], async (scene) => {
     const dead = await scene.take({ owner: 'the first' });
     await scene.lapse();
     assert.equal((await scene.read()).inDoubt, false);
@@ -57,7 +57,7 @@ export const takeoverCases = [
     });
   }),
 
-  behaviour('a takeover tells by which right a doubt was taken', ['time'], async (scene) => {
+  behaviour('a takeover reports why a doubt could be taken', ['time'], async (scene) => {
     const takenOver = async (key: string, terms: Partial<ClaimRequest>) => {
       await (await scene.take({ key, crossing: true, ...terms, for: 'execute' })).settle('unknown');
       await scene.take({ key, ...terms });
@@ -85,7 +85,7 @@ export const takeoverCases = [
     assert.equal((await scene.events('mail.send/=silent'))[0]?.detail.lapsed, true);
   }),
 
-  behaviour('an attempt that lapsed before the line is free for another intent', ['time'], async (scene) => {
+  behaviour('an attempt that lapsed before dispatch is free for another intent', ['time'], async (scene) => {
     const dead = await scene.take({ fingerprint: 'a' });
     await scene.lapse();
     const next = await scene.take({ fingerprint: 'b' });
@@ -95,7 +95,7 @@ export const takeoverCases = [
   }),
 
   behaviour(
-    'an attempt that lapsed after the line is in doubt and never simply run again',
+    'an attempt that lapsed after dispatch is in doubt and never simply run again',
     ['time'],
     async (scene) => {
       const dead = await scene.take({ crossing: true });
@@ -115,7 +115,7 @@ export const takeoverCases = [
   ),
 
   behaviour(
-    'a re-run takes an attempt that lapsed after the line, and keeps the doubt',
+    'a re-run takes an attempt that lapsed after dispatch, and keeps the doubt',
     ['time'],
     async (scene) => {
       const dead = await scene.take({ crossing: true, keyed: true });
@@ -132,19 +132,15 @@ export const takeoverCases = [
     },
   ),
 
-  behaviour(
-    'the doubt reaches back to the first attempt that is unaccounted for',
-    ['time'],
-    async (scene) => {
-      const first = await scene.take({ crossing: true });
+  behaviour('the doubt goes back to the first attempt without an outcome', ['time'], async (scene) => {
+    const first = await scene.take({ crossing: true });
+    await scene.lapse();
+    for (let i = 0; i < 3; i += 1) {
+      assert.equal((await scene.take({ for: 'rerun', crossing: true })).record.doubtFence, first.fence);
       await scene.lapse();
-      for (let i = 0; i < 3; i += 1) {
-        assert.equal((await scene.take({ for: 'rerun', crossing: true })).record.doubtFence, first.fence);
-        await scene.lapse();
-      }
-      assert.equal((await scene.read()).attempts, 4);
-    },
-  ),
+    }
+    assert.equal((await scene.read()).attempts, 4);
+  }),
 
   behaviour('a verifier that lapses leaves the record in doubt', ['time'], async (scene) => {
     const dead = await scene.take({ crossing: true });
@@ -155,17 +151,21 @@ export const takeoverCases = [
     assert.equal((await scene.take({ for: 'verify' })).record.doubtFence, dead.fence);
   }),
 
-  behaviour('a re-run by the provider’s key is judged from the first dispatch', ['time'], async (scene) => {
-    const keyed = { crossing: true, keyed: true, rerunWithinMs: 23 * hour } as const;
-    await scene.take(keyed);
-    await scene.advance(20 * hour);
-    await scene.take({ ...keyed, for: 'rerun' });
-    await scene.advance(3 * hour - 1);
-    await scene.take({ ...keyed, for: 'rerun' });
-    await scene.advance(lease);
-    await unchanged(scene, () => scene.lose({ ...keyed, for: 'rerun' }));
-    await scene.take({ ...keyed, for: 'verify' });
-  }),
+  behaviour(
+    'for a re-run by the provider’s key, the window counts from the first dispatch',
+    ['time'],
+    async (scene) => {
+      const keyed = { crossing: true, keyed: true, rerunWithinMs: 23 * hour } as const;
+      await scene.take(keyed);
+      await scene.advance(20 * hour);
+      await scene.take({ ...keyed, for: 'rerun' });
+      await scene.advance(3 * hour - 1);
+      await scene.take({ ...keyed, for: 'rerun' });
+      await scene.advance(lease);
+      await unchanged(scene, () => scene.lose({ ...keyed, for: 'rerun' }));
+      await scene.take({ ...keyed, for: 'verify' });
+    },
+  ),
 
   behaviour('without a provider’s window a re-run is never too late', ['time'], async (scene) => {
     await scene.take({ crossing: true, effect: 'write-idempotent' });
@@ -174,7 +174,7 @@ export const takeoverCases = [
   }),
 
   behaviour(
-    'while the clock is unsteady no provider’s window is believed',
+    'while the clock is unsteady, no provider’s window is trusted',
     ['time', 'unsteady'],
     async (scene) => {
       await scene.take({ crossing: true, keyed: true });
@@ -224,7 +224,7 @@ export const takeoverCases = [
     },
   ),
 
-  behaviour('a target that honours our key is sent the first wording again', ['time'], async (scene) => {
+  behaviour('a target that honours our key gets the first args again', ['time'], async (scene) => {
     const keyed = { crossing: true, keyed: true, rerunWithinMs: hour } as const;
     await scene.take({ ...keyed, args: '{"body":"first"}', content: 'first' });
     await scene.lapse();
@@ -233,7 +233,7 @@ export const takeoverCases = [
     assert.equal(rerun.record.content, 'first');
   }),
 
-  behaviour('whoever asks whether it landed asks about what was sent', ['time'], async (scene) => {
+  behaviour('a verifier asks about the args that were sent', ['time'], async (scene) => {
     await scene.take({ crossing: true, args: '{"body":"first"}' });
     await scene.lapse();
     const verifier = await scene.take({ for: 'verify', args: '{"body":"second"}' });
@@ -253,14 +253,14 @@ export const takeoverCases = [
     assert.equal((await scene.read()).result?.remoteRef, 'msg_1');
   }),
 
-  behaviour('before anything was dispatched the newest wording counts', ['time'], async (scene) => {
+  behaviour('before any dispatch, the newest args count', ['time'], async (scene) => {
     await scene.take({ keyed: true, args: '{"body":"first"}' });
     await scene.lapse();
     const next = await scene.take({ keyed: true, args: '{"body":"second"}' });
     assert.equal(next.record.args, '{"body":"second"}');
   }),
 
-  behaviour('a holder may renew after its lease as long as nobody took over', ['time'], async (scene) => {
+  behaviour('a holder may renew after its lease unless somebody took over', ['time'], async (scene) => {
     const holder = await scene.take();
     await scene.advance(5 * lease);
     const { held, record } = await holder.renew();
@@ -270,7 +270,7 @@ export const takeoverCases = [
     await scene.lose();
   }),
 
-  behaviour('a renewal lengthens the lease from now, and changes nothing else', ['time'], async (scene) => {
+  behaviour('a renewal extends the lease from now, and changes nothing else', ['time'], async (scene) => {
     const holder = await scene.take({ crossing: true });
     await scene.advance(lease / 2);
     const { record } = await holder.renew(3 * lease);

@@ -20,7 +20,7 @@ async function inDoubt(scene: Scene, over = {}) {
 }
 
 export const verdictCases = [
-  behaviour('"landed" settles with what was seen', ['time'], async (scene) => {
+  behaviour('"landed" settles with the given result', ['time'], async (scene) => {
     const dead = await inDoubt(scene);
     const record = await scene.resolved(landed);
     assert.equal(record.status, 'succeeded');
@@ -66,7 +66,21 @@ export const verdictCases = [
     },
   ),
 
-  behaviour('"died" of another attempt than the one that runs changes nothing', ['time'], async (scene) => {
+  behaviour(
+    '"died" while something may still send: "not landed" waits as long as the attempt could send',
+    ['time'],
+    async (scene) => {
+      await scene.take({ crossing: true });
+      const record = await scene.resolved({ type: 'died', mayStillSend: true });
+      assert.deepEqual([record.status, record.inDoubt], ['unknown', true]);
+      await scene.advance(quiet - 1);
+      refusedAs(await scene.resolve(notLanded), 'early');
+      await scene.advance(1);
+      assert.equal((await scene.resolved(notLanded)).status, 'released');
+    },
+  ),
+
+  behaviour('"died" for an attempt other than the running one changes nothing', ['time'], async (scene) => {
     const dead = await scene.take();
     const seen = seenIn(await scene.read());
     await scene.lapse();
@@ -76,18 +90,22 @@ export const verdictCases = [
     assert.equal((await dead.renew()).held, false);
   }),
 
-  behaviour('"not landed" is not believed before it is quiet, unless forced', ['time'], async (scene) => {
-    const dead = await scene.take({ crossing: true });
-    await scene.lapse();
-    await unchanged(scene, async () => refusedAs(await scene.resolve(notLanded), 'early'));
-    await scene.advance(quiet - lease - 1);
-    refusedAs(await scene.resolve(notLanded), 'early');
-    assert.equal((await scene.resolved(notLanded, { force: true })).status, 'released');
-    assert.equal((await dead.renew()).held, false);
-  }),
+  behaviour(
+    '"not landed" is not accepted while a request may be in flight, unless forced',
+    ['time'],
+    async (scene) => {
+      const dead = await scene.take({ crossing: true });
+      await scene.lapse();
+      await unchanged(scene, async () => refusedAs(await scene.resolve(notLanded), 'early'));
+      await scene.advance(quiet - lease - 1);
+      refusedAs(await scene.resolve(notLanded), 'early');
+      assert.equal((await scene.resolved(notLanded, { force: true })).status, 'released');
+      assert.equal((await dead.renew()).held, false);
+    },
+  ),
 
   behaviour(
-    '"not landed" is not believed under an unsteady clock, unless forced',
+    '"not landed" is not accepted under an unsteady clock, unless forced',
     ['time', 'unsteady'],
     async (scene) => {
       await inDoubt(scene);
@@ -97,7 +115,7 @@ export const verdictCases = [
     },
   ),
 
-  behaviour('the other verdicts need no quiet', ['time'], async (scene) => {
+  behaviour('the other verdicts do not wait for requests in flight', ['time'], async (scene) => {
     for (const act of [landed, runAgain, abandon]) {
       const key = `mail.send/=${act.type}`;
       await scene.take({ key, crossing: true });
@@ -124,7 +142,7 @@ export const verdictCases = [
     await scene.take();
   }),
 
-  behaviour('"run it again" can be thought better of', ['time'], async (scene) => {
+  behaviour('"run it again" can be revised', ['time'], async (scene) => {
     for (const act of onDoubt) {
       const key = `mail.send/=${act.type}`;
       await inDoubt(scene, { key });
@@ -135,7 +153,7 @@ export const verdictCases = [
     await scene.take({ key: 'mail.send/=notLanded', fingerprint: 'another' });
   }),
 
-  behaviour('"run it again" starts the provider’s window anew', ['time'], async (scene) => {
+  behaviour('"run it again" restarts the provider’s window', ['time'], async (scene) => {
     await inDoubt(scene, { keyed: true, rerunWithinMs: 1 });
     await scene.resolved(runAgain);
     const again = await scene.take({ keyed: true, rerunWithinMs: hour });
@@ -144,7 +162,7 @@ export const verdictCases = [
   }),
 
   behaviour(
-    'what was given up answers as long as a success would, and may have landed',
+    'an abandoned record answers as long as a success would, and may have landed',
     ['time'],
     async (scene) => {
       const dead = await inDoubt(scene);
@@ -224,7 +242,7 @@ export const verdictCases = [
     refusedAs(await scene.resolve(notLanded, { seen }), 'running');
   }),
 
-  behaviour('of two verdicts on the same sight the second is stale', ['time'], async (scene) => {
+  behaviour('of two verdicts on the same state the second is stale', ['time'], async (scene) => {
     await inDoubt(scene);
     const seen = seenIn(await scene.read());
     await scene.resolved(notLanded, { seen });
@@ -232,7 +250,7 @@ export const verdictCases = [
     assert.equal((await scene.read()).status, 'released');
   }),
 
-  behaviour('a running attempt is not resolved over its head', [], async (scene) => {
+  behaviour('a running attempt cannot be resolved without force', [], async (scene) => {
     await scene.take({ crossing: true });
     await unchanged(scene, async () => {
       for (const act of onDoubt) refusedAs(await scene.resolve(act), 'running');
@@ -241,7 +259,7 @@ export const verdictCases = [
     });
   }),
 
-  behaviour('a forced verdict fences the attempt that runs', [], async (scene) => {
+  behaviour('a forced verdict fences the running attempt', [], async (scene) => {
     for (const act of onDoubt) {
       const key = `mail.send/=${act.type}`;
       const holder = await scene.take({ key, crossing: true });
@@ -269,7 +287,7 @@ export const verdictCases = [
     }
   }),
 
-  behaviour('nothing can be decided about what is not there', [], async (scene) => {
+  behaviour('a record that does not exist cannot be resolved', [], async (scene) => {
     for (const act of [...onDoubt, forget, reopen]) {
       const answer = await scene.resolve(act);
       refusedAs(answer, 'gone');
@@ -298,7 +316,7 @@ export const verdictCases = [
     await scene.take({ retention: ever });
   }),
 
-  behaviour('what is open cannot be forgotten', ['time'], async (scene) => {
+  behaviour('an open record cannot be forgotten', ['time'], async (scene) => {
     await (await scene.take({ key: 'mail.send/=released' })).settle('released');
     await (await scene.take({ key: 'mail.send/=unknown', crossing: true })).settle('unknown');
     await inDoubt(scene, { key: 'mail.send/=lapsed' });
@@ -307,7 +325,7 @@ export const verdictCases = [
     }
   }),
 
-  behaviour('only what failed can be reopened', ['time'], async (scene) => {
+  behaviour('only a failure can be reopened', ['time'], async (scene) => {
     await (await scene.take({ key: 'mail.send/=succeeded' })).settle('succeeded');
     await (await scene.take({ key: 'mail.send/=released' })).settle('released');
     await inDoubt(scene, { key: 'mail.send/=lapsed' });
@@ -317,7 +335,7 @@ export const verdictCases = [
   }),
 
   behaviour(
-    'what no longer answers for its key is not reopened: another record may answer by now',
+    'an expired failure is not reopened: another record may answer by now',
     ['time'],
     async (scene) => {
       await (await scene.take({ crossing: true })).settle('failed');
@@ -329,21 +347,17 @@ export const verdictCases = [
     },
   ),
 
-  behaviour(
-    'a refusal that is reopened is free, under a fresh key and in the same generation',
-    [],
-    async (scene) => {
-      const holder = await scene.take({ keyed: true, crossing: true });
-      await holder.settle('failed');
-      const record = await scene.resolved(reopen);
-      assert.equal(record.status, 'released');
-      const next = await scene.take({ keyed: true, crossing: true });
-      assert.equal(next.generation, holder.generation);
-      assert.ok(next.record.providerKeyFence > holder.record.providerKeyFence);
-    },
-  ),
+  behaviour('a reopened refusal is free, under a fresh key in the same generation', [], async (scene) => {
+    const holder = await scene.take({ keyed: true, crossing: true });
+    await holder.settle('failed');
+    const record = await scene.resolved(reopen);
+    assert.equal(record.status, 'released');
+    const next = await scene.take({ keyed: true, crossing: true });
+    assert.equal(next.generation, holder.generation);
+    assert.ok(next.record.providerKeyFence > holder.record.providerKeyFence);
+  }),
 
-  behaviour('a refusal that is reopened may be worded anew', [], async (scene) => {
+  behaviour('a reopened refusal may get new args', [], async (scene) => {
     const holder = await scene.take({ keyed: true, args: '{"body":"refused"}', content: 'refused' });
     await holder.send({ prepared: '"refused"' });
     await holder.settle('failed');
@@ -354,7 +368,7 @@ export const verdictCases = [
     assert.equal((await next.send({ prepared: '"corrected"' })).prepared, '"corrected"');
   }),
 
-  behaviour('what was given up and is reopened is an open question again', ['time'], async (scene) => {
+  behaviour('an abandoned record that is reopened is in doubt again', ['time'], async (scene) => {
     const dead = await inDoubt(scene);
     await scene.resolved(abandon);
     const record = await scene.resolved(reopen);
@@ -364,21 +378,25 @@ export const verdictCases = [
     await scene.resolved(landed);
   }),
 
-  behaviour('every verdict is in the history, with who, why and what was there', ['time'], async (scene) => {
-    const dead = await inDoubt(scene);
-    await scene.resolved(abandon, { by: 'ada', note: 'seen in the mailbox' });
-    const event = (await scene.events()).at(-1);
-    assert.equal(event?.type, 'resolved');
-    assert.equal(event.detail.act, 'abandon');
-    assert.equal(event.detail.by, 'ada');
-    assert.equal(event.detail.note, 'seen in the mailbox');
-    assert.equal(event.detail.reason, 'the customer left');
-    assert.equal(event.detail.force, false);
-    assert.deepEqual(event.detail.before, {
-      status: 'running',
-      fence: dead.fence,
-      doubtFence: null,
-      dispatchedAt: dead.record.lastDispatchedAt,
-    });
-  }),
+  behaviour(
+    'every verdict is in the history, with who, why and the state before',
+    ['time'],
+    async (scene) => {
+      const dead = await inDoubt(scene);
+      await scene.resolved(abandon, { by: 'ada', note: 'seen in the mailbox' });
+      const event = (await scene.events()).at(-1);
+      assert.equal(event?.type, 'resolved');
+      assert.equal(event.detail.act, 'abandon');
+      assert.equal(event.detail.by, 'ada');
+      assert.equal(event.detail.note, 'seen in the mailbox');
+      assert.equal(event.detail.reason, 'the customer left');
+      assert.equal(event.detail.force, false);
+      assert.deepEqual(event.detail.before, {
+        status: 'running',
+        fence: dead.fence,
+        doubtFence: null,
+        dispatchedAt: dead.record.lastDispatchedAt,
+      });
+    },
+  ),
 ];
