@@ -9,7 +9,7 @@ export type Place = Pick<VictimJob, 'ledger' | 'url'>;
 
 export async function kill(
   place: Place,
-  part: Pick<VictimJob, 'line' | 'point' | 'intent' | 'aheadMs'>,
+  part: Pick<VictimJob, 'line' | 'point' | 'intent' | 'aheadMs' | 'isUnprovable'>,
 ): Promise<void> {
   const job: VictimJob = { ...place, ...part, wording: 'victim', how: 'die' };
   const victim = startNode<VictimLine>(new URL('./victim.ts', import.meta.url), job);

@@ -47,8 +47,8 @@ for (const [name, rows] of Object.entries(deaths)) {
     const place = { ledger: scratch.path('ledger.db'), url: server.url };
     const intents = new Map(rows.map((death) => [`${line}: ${death[0]}, then ${death[1]}`, death]));
     for (const [intent, [first, second]] of intents) {
-      await kill(place, { line, point: first, intent });
-      await kill(place, { line, point: second, intent, aheadMs });
+      await kill(place, { line, point: first, intent, isUnprovable: true });
+      await kill(place, { line, point: second, intent, aheadMs, isUnprovable: true });
     }
     const survived = await survive(place, { line, intents: [...intents.keys()], aheadMs });
     const seen = survived.map(({ intent, heard }) => {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { ContractDefinition } from '../../src/core/contract/contract.ts';
 import type { Per } from '../../src/core/contract/period.ts';
 import type { StandardSchema } from '../../src/core/contract/standard-schema.ts';
-import { type AttemptContext, landed, notLanded, type Semel, type ToolFunction } from '../../src/index.ts';
+import { type AttemptContext, landed, notLanded, type Semel, type Tool } from '../../src/index.ts';
 import { type LandedEffect, senderHeaders } from '../support/effect-server/index.ts';
 import { type LineName, lineOf } from './lines.ts';
 
@@ -27,7 +27,10 @@ export type Inside = 'started' | 'prepared' | 'dispatched' | 'landed' | 'verifyi
 
 /** What a contract may say besides its line. */
 export interface Terms
-  extends Pick<ContractDefinition, 'per' | 'lease' | 'timeout' | 'verifyAfter' | 'retry' | 'maxAttempts'> {
+  extends Pick<
+    ContractDefinition,
+    'per' | 'lease' | 'timeout' | 'verifyAfter' | 'retry' | 'maxAttempts' | 'window' | 'failureWindow'
+  > {
   /** The intent is what the schema makes of the args. */
   readonly isDerived: boolean;
 }
@@ -43,7 +46,7 @@ export interface World {
 /** Longer than every window in use. */
 export const providerWindowMs = 90 * 86_400_000;
 
-export function toolOf(semel: Semel, name: LineName, world: World): ToolFunction<Args, Value> {
+export function toolOf(semel: Semel, name: LineName, world: World): Tool<Args, Value> {
   const line = lineOf(name);
   const { url, at } = world;
   const target = targetOf(name);

@@ -21,6 +21,8 @@ export interface VictimJob {
   readonly how: 'die' | 'stop';
   readonly aheadMs?: number;
   readonly lease?: Duration;
+  /** Nobody can prove its death, as on another machine: its lease decides. */
+  readonly isUnprovable?: boolean;
 }
 
 export type VictimLine = { readonly at: StoppingPoint | LaterPoint } | { readonly heard: Heard };
@@ -47,7 +49,13 @@ const store = hookedStore(sqliteStore({ path: job.ledger, clock }), {
     if (method === 'settle') reached('settled');
   },
 });
-const semel = createSemel({ store, clock, namespace: 'crash', onWarning: () => undefined });
+const semel = createSemel({
+  store,
+  clock,
+  namespace: 'crash',
+  ...(job.isUnprovable ? { owner: 'victim' } : {}),
+  onWarning: () => undefined,
+});
 const tool = toolOf(semel, job.line, {
   url: job.url,
   at: (point) => (point === 'started' ? undefined : reached(point)),

@@ -119,7 +119,7 @@ test.concurrent('stopped with one foot over the line: the ledger itself does not
   expect(effects()).toBe(1);
 });
 
-test.concurrent('stopped before the line with nobody there, it renews its lease and goes on', async () => {
+test.concurrent('paused before dispatch without a rival, it renews its lease and continues', async () => {
   const { wake, rival, effects } = await scene('explicit', 'claimed', 'alone');
   expect((await wake()).word).toBe('run');
   expect((await rival()).word).toBe('replay');
@@ -135,7 +135,7 @@ test.concurrent('a rival gets IN_DOUBT, and the zombie settles it later', async 
   expect(await evidence()).toEqual([]);
 });
 
-test.concurrent('a person says "landed": the late news only tells whose that was', async () => {
+test.concurrent('a person says "landed": the late success only shows whose it was', async () => {
   const { wake, rival, person, effects, evidence } = await scene('plain', 'landed', 'person');
   await person({ landed: { effect: 'seen by a person' } });
   expect((await wake()).value).toEqual({ effect: 'seen by a person' });

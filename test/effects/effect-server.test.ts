@@ -74,7 +74,7 @@ describe('what lands', () => {
     expect(answers.map(({ body }) => body.effect).toSorted((a, b) => a - b)).toEqual(numbers);
   });
 
-  test('lands as often as it is asked for where no key is honoured', async () => {
+  test('lands once per request if no key is honoured', async () => {
     const intent = newIntent();
     await act('mail', { intent, key: 'same' });
     await act('mail', { intent, key: 'same' });
@@ -214,7 +214,7 @@ describe('a target that fails', () => {
   });
 });
 
-test('it runs as a script, and goes on with the numbers of its log', async () => {
+test('it runs as a script, and continues the numbering of its log', async () => {
   const log = join(mkdtempSync(join(tmpdir(), 'semel-effects-')), 'effects.jsonl');
   const main = join(import.meta.dirname, '../support/effect-server/main.ts');
   for (const seq of [1, 2]) {

@@ -42,7 +42,7 @@ test(`${racers} processes race over ${keys} keys: exactly ${keys} effects`, asyn
     (_, n) => effects.find(({ intent }) => intent === String(n))?.seq,
   );
   for (const { told } of lines) expect(told).toEqual(landed);
-}, 60_000);
+});
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, each) => total + each, 0);

@@ -9,7 +9,7 @@ import { meaningOf } from './fields.ts';
 import type { CallLog } from './log.ts';
 import type { Sim } from './sim.ts';
 import { epoch } from './store-time.ts';
-import { blocked, toolFor } from './tools.ts';
+import { blocked, maybeSlow, toolFor, whileRunning } from './tools.ts';
 import { sendAll, untilAborted } from './wire.ts';
 import { type Asking, identityOf, scopeOf, type Wish, wordsOf } from './wishes.ts';
 import type { Worker } from './worker.ts';
@@ -44,7 +44,9 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
     identity: identityOf(scope, meaningOf(wish.meaning, plan.identity)),
     key: '',
     keys: [],
+    note: undefined,
     sent: [],
+    sentAt: undefined,
     returned: false,
     gaveUp: false,
     waitsFor: undefined,
@@ -53,11 +55,14 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
     found: false,
     toldAt: 0,
     threw: false,
+    over: Promise.resolve(),
     worker,
   };
   log.calls.push(call);
   const words = wordsOf(chance, asked, version, call.id);
-  const tool = toolFor(sim, plan, contract, worker, () => call);
+  call.note = words.args.note as string | undefined;
+  const own = toolFor(sim, plan, contract, worker, () => call);
+  const tool = asked.byHand ? { ...own, run: stub(sim, call) } : own;
   const abort = faults.active && chance.happens(0.06) ? new AbortController() : undefined;
   const notAfter =
     faults.active && chance.happens(0.05) ? epoch + scheduler.now + chance.between(0, 5_000) : null;
@@ -68,7 +73,7 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
       abort.abort(new Error('gave up'));
     });
 
-  void keyed(sim, version, worker, tool, words)
+  call.over = keyed(sim, version, worker, tool, words)
     .then((base) => {
       const identity = { ...base.identity, toolCallId: call.id };
       const made = base.with({ tool, identity, notAfter, signal: abort?.signal });
@@ -108,6 +113,14 @@ async function keyed(
   return derived;
 }
 
+/** What a framework executes itself has no code that semel could run. */
+function stub({ log }: Sim, call: CallLog): Tool['run'] {
+  return () => {
+    log.violated('what a framework began, semel does not run', call.id);
+    return { effect: 0 };
+  };
+}
+
 /** A framework with a hook before and one after. */
 async function byHand(sim: Sim, plan: Plan, worker: Worker, call: CallLog, made: Call): Promise<Result> {
   const { contract } = call;
@@ -131,9 +144,14 @@ async function byHand(sim: Sim, plan: Plan, worker: Worker, call: CallLog, made:
       ctx: attempt,
       prepared: undefined,
       hasSent: false,
+      // Some frameworks know nothing of a timeout, and go on until they are answered.
+      mustAnswer: sim.chance.happens(0.4),
     };
-    const sending = sendAll(run);
-    const value = await Promise.race([sending, untilAborted(attempt.signal)]);
+    const value = await whileRunning(sim.log.attemptOf(call, attempt.fence), async () => {
+      await maybeSlow(sim, worker);
+      const sending = sendAll(run);
+      return run.mustAnswer ? sending : Promise.race([sending, untilAborted(attempt.signal)]);
+    });
     return await attempt.succeed(value);
   } catch (error) {
     return attempt.threw(error);

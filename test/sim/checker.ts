@@ -14,6 +14,7 @@ import {
   type Log,
   quietAtOf,
 } from './log.ts';
+import { toldOfItsWrite } from './writes.ts';
 
 export interface Ended {
   readonly log: Log;
@@ -28,10 +29,8 @@ const inTheNetworkMs = 60_000;
 export function check(ended: Ended): void {
   const { log } = ended;
   for (const known of log.keys.values()) {
-    const [first] = known.wanted.values();
-    if (first === undefined) continue;
-    const { contract } = first;
-    if (!isRepeatable(contract.effect)) landedOnce(log, known, contract);
+    if (known.wanted.size === 0) continue;
+    landedOnce(ended, known);
     oneIntentPerGeneration(log, known);
     completedMeansLanded(log, known);
     notStuck(log, known, ended.records.get(known.key));
@@ -40,11 +39,12 @@ export function check(ended: Ended): void {
   for (const call of log.calls) {
     answered(log, call);
     ranWhatItSays(log, call);
-    toldTheTruth(log, call);
+    toldTheTruth(ended, call);
     notTooOld(ended, call);
     toldItsOwn(log, call);
     toldWhoMayTryAgain(log, call);
     verifiedAtOnce(log, call);
+    if (isRepeatable(call.contract.effect)) toldOfItsWrite(log, call);
   }
   for (const final of ended.finals) settledInTheEnd(log, final, ended.records.get(final.call.key));
 }
@@ -55,7 +55,8 @@ const ofGeneration = (log: Log, key: string, generation: number) =>
 const attemptAt = (known: KeyLog, fence: number) => known.attempts.find((attempt) => attempt.fence === fence);
 
 /** Every effect after the first is covered: by an accepted repeat, or by the stated limit. */
-function landedOnce(log: Log, known: KeyLog, contract: Contract): void {
+function landedOnce(ended: Ended, known: KeyLog): void {
+  const { log } = ended;
   const generations = new Set(
     log.effects.filter(({ key }) => key === known.key).map(({ generation }) => generation),
   );
@@ -66,7 +67,9 @@ function landedOnce(log: Log, known: KeyLog, contract: Contract): void {
         if (earlier.part !== later.part) continue;
         if (earlier.fence > later.fence || (earlier.fence === later.fence && earlier.id >= later.id))
           continue;
-        const why = uncovered(known, contract, earlier, later);
+        // What may be repeated by its own declaration may be followed by anything.
+        if (isRepeatable(earlier.contract.effect)) continue;
+        const why = uncovered(ended, known, earlier, later);
         if (why !== undefined)
           log.violated(
             'DUPLICATE: every surplus effect is covered',
@@ -77,7 +80,8 @@ function landedOnce(log: Log, known: KeyLog, contract: Contract): void {
   }
 }
 
-function uncovered(known: KeyLog, contract: Contract, earlier: Effect, later: Effect): string | undefined {
+function uncovered(ended: Ended, known: KeyLog, earlier: Effect, later: Effect): string | undefined {
+  const { contract } = later;
   const between = (fence: number) => fence > earlier.fence && fence <= later.fence;
   const accepted =
     known.verdicts.some(
@@ -96,7 +100,7 @@ function uncovered(known: KeyLog, contract: Contract, earlier: Effect, later: Ef
   const verdict = known.verdicts.some(
     ({ act, fence }) => between(fence) && (act === 'cleared' || act === 'notLanded'),
   );
-  if (verdict && outlives(known, earlier)) return undefined;
+  if (verdict && outlives(ended, known, earlier)) return undefined;
   return verdict
     ? 'a verdict "not landed" was believed too early'
     : isKeyed
@@ -105,10 +109,36 @@ function uncovered(known: KeyLog, contract: Contract, earlier: Effect, later: Ef
 }
 
 /** The stated limit: it landed, or was in the target's list, later than "not landed" has to wait for. */
-function outlives(known: KeyLog, effect: Effect): boolean {
+function outlives(ended: Ended, known: KeyLog, effect: Effect): boolean {
   const attempt = attemptAt(known, effect.fence);
-  return attempt?.crossedAt !== undefined && effect.seenAt >= quietAtOf(attempt);
+  if (attempt?.crossedAt === undefined) return false;
+  const quietAt = isWaitedFor(ended, attempt, effect) ? effect.sentAt + attempt.networkMs : 0;
+  return effect.seenAt >= Math.max(quietAt, quietAtOf(attempt));
 }
+
+/** A run that goes on after its timeout says so, for a while: as long as its process runs, and the store hears it. */
+function isWaitedFor({ log, faults }: Ended, attempt: Attempt, { contract, sentAt }: Effect): boolean {
+  if (attempt.ranOn !== 'timed out' || attempt.endedAt === undefined) return false;
+  const { closedAt = Number.POSITIVE_INFINITY } = log.askers.get(attempt.token) ?? {};
+  const untilMs = Math.max(contract.timeoutMs, 300_000);
+  return sentAt < closedAt && sentAt < attempt.endedAt + untilMs && !counted(faults, unheard);
+}
+
+/** What may keep a report from the store, or make the record another's. */
+const unheard = [
+  'pause',
+  'sleep',
+  'block',
+  'lost request',
+  'lost reply',
+  'delayed request',
+  'old request',
+  'outage before',
+  'outage after',
+  'store never answers',
+  'store clock jump',
+  'reboot',
+] as const;
 
 /** The same for a target that honours keys: it was on its way for longer than the margin of its window. */
 function outlivesMargin(known: KeyLog, { timeoutMs }: Contract, effect: Effect): boolean {
@@ -144,7 +174,10 @@ function notStuck(log: Log, { key }: KeyLog, record: StoredRecord | undefined): 
 
 /** A process that lives tells the ledger how each of its attempts ended, however long the store was away. */
 function toldInTheEnd({ log, faults, records }: Ended, known: KeyLog): void {
-  const lives = ({ token }: Attempt) => log.askers.get(token)?.alive === true;
+  const lives = ({ token }: Attempt) => {
+    const asker = log.askers.get(token);
+    return asker?.alive === true && asker.isClosing !== true;
+  };
   for (const attempt of known.attempts)
     if (attempt.returned && !attempt.reported && lives(attempt))
       log.violated('what an effect returned is told to the ledger', `${known.key} f${attempt.fence}`);
@@ -244,34 +277,49 @@ function toldItsOwn(log: Log, { id, told, asked, contract }: CallLog): void {
       `${id} of ${caller} hears of ${key} g${generation}, which ${owner.id} of ${owner.asked.caller} asked for`,
     );
   const isStranger = !told.ok && told.error.code === 'NOT_PERMITTED';
-  if (isStranger && (contract.share || asked.plan.callers.length === 1))
+  // Also calls from inside another tool's run, which are that tool's callers'.
+  const hasStrangers = () =>
+    log.calls.some(({ asked: other }) => other.plan === asked.plan && other.caller !== caller);
+  if (isStranger && (contract.share || !hasStrangers()))
     log.violated('only another caller is refused', `${id} of ${caller}`);
 }
 
 /** A consumer that obeys `retriable: false` gives up for good what the next call could settle. */
-function toldWhoMayTryAgain(log: Log, { id, told, asked }: CallLog): void {
+function toldWhoMayTryAgain(log: Log, { id, told, asked, contract }: CallLog): void {
   if (told?.ok !== false || told.error.code !== 'IN_DOUBT' || told.error.retriable) return;
-  if (asked.plan.hasVerify)
+  // Nobody can say of another write that it is this one.
+  if (asked.plan.hasVerify && !isRepeatable(contract.effect))
     log.violated('what `verify` can decide is retriable', `${id} is told that nobody may try again`);
 }
 
 /** Nobody is left in doubt by a call that could have asked, or has found the answer. */
-function verifiedAtOnce(log: Log, { id, told, asked, contract, found, gaveUp }: CallLog): void {
+function verifiedAtOnce(log: Log, call: CallLog): void {
+  const { id, told, asked, contract, found, gaveUp } = call;
   if (told?.ok !== false || told.error.code !== 'IN_DOUBT') return;
   if (found) log.violated('what `verify` found settles the call', `${id} is told ${told.error.message}`);
   const { cause, message } = told.error;
   const { name, message: because = '' } = (cause ?? {}) as Partial<Error>;
   // The message may be about an earlier attempt: the cause and the caller tell of this one.
-  const isOver = gaveUp || name === 'TimeoutError' || stopped.test(message) || stopped.test(because);
+  const isOver =
+    gaveUp ||
+    name === 'TimeoutError' ||
+    stopped.test(message) ||
+    stopped.test(because) ||
+    // A framework may say how it ended when its time is long over.
+    hasRunOut(log.attemptOf(call, told.receipt.fence), contract);
   if (asked.plan.hasVerify && told.receipt.executed && !isRepeatable(contract.effect) && !isOver)
     if (!message.includes('`verify` could not tell:'))
       log.violated('`verify` is asked before anybody is left in doubt', `${id} is told ${message}`);
 }
 
+const hasRunOut = (attempt: Attempt | undefined, { timeoutMs }: Contract) =>
+  attempt?.endedAt !== undefined && attempt.endedAt >= attempt.claimedAt + timeoutMs;
+
 /** The attempt could not ask any more, or its contract is wrong. */
 const stopped = /gave up|closing|taken this call over|generator|without `ctx\.dispatch/;
 
-function toldTheTruth(log: Log, call: CallLog): void {
+function toldTheTruth(ended: Ended, call: CallLog): void {
+  const { log } = ended;
   const { told, contract } = call;
   if (told === undefined || contract.effect === 'read') return;
   const known = log.keyLog(call.key);
@@ -286,7 +334,9 @@ function toldTheTruth(log: Log, call: CallLog): void {
     told.error.message.includes('did not land');
   if (!isDefinite || isRepeatable(contract.effect) || told.error.message.includes('may have landed')) return;
   for (const effect of ofGeneration(log, call.key, receipt.generation)) {
-    if (effect.fence > receipt.fence || outlives(known, effect)) continue;
+    // Of what may be repeated nobody keeps an account.
+    if (isRepeatable(effect.contract.effect)) continue;
+    if (effect.fence > receipt.fence || outlives(ended, known, effect)) continue;
     const forced = known.verdicts.some(({ fence, forced: by }) => by && fence > effect.fence);
     if (!forced)
       log.violated(
@@ -359,6 +409,7 @@ function settledInTheEnd(log: Log, { call, plan }: FinalCall, record: StoredReco
     asked &&
     isQuiet &&
     plan.hasVerify &&
+    !isRepeatable(call.contract.effect) &&
     !isPartial &&
     record !== undefined &&
     Number.isFinite(record.inFlightMs)

@@ -32,6 +32,8 @@ export interface Plan {
   readonly parts: readonly Part[];
   readonly hasVerify: boolean;
   readonly hasPrepare: boolean;
+  /** `run` may call another tool, or sweep, before it sends. */
+  readonly nests: boolean;
   /** Whose calls there are; the first makes most of them. */
   readonly callers: readonly (string | undefined)[];
   /** The caller's own key, which other args can meet. */
@@ -44,6 +46,8 @@ export interface Plan {
   readonly isOneRequest: boolean;
   /** `run` returns a generator, whose body would send. */
   readonly isLazy: boolean;
+  /** `run` notes an id for what it sends. */
+  readonly hasNotes: boolean;
   /** `run` looks at its signal before it sends. */
   readonly polite: boolean;
 }
@@ -102,12 +106,14 @@ export function makePlan(chance: Chance, index: number, bias: Profile['bias']): 
     target: target.target,
     parts,
     ...traits,
+    nests: chance.happens(0.1),
     callers,
     callerKey,
     classifies,
     hasCodes,
     isOneRequest: via === 'one request',
     isLazy: chance.happens(0.015),
+    hasNotes: chance.happens(0.4),
     polite: chance.happens(0.5),
   };
 }
@@ -168,7 +174,7 @@ function makeDefinition(
       ? { dispatch: 'explicit' as const }
       : {}),
     // Nobody can send again what was not stored; where nothing forbids it, the target sees other words.
-    ...(effect !== 'write-idempotent' && chance.happens(0.05) ? { redact: ['note'] } : {}),
+    ...(chance.happens(0.05) ? { redact: ['note'] } : {}),
     ...(chance.happens(0.04) ? { result: 'reference' as const } : {}),
     ...(chance.happens(0.2) ? { share: true } : {}),
     onDoubt: chance.happens(0.06) ? 'rerun' : 'hold',
@@ -181,22 +187,27 @@ function nextVersion(chance: Chance, first: Draft): Draft {
   const isRenamed = chance.happens(0.5);
   // A field that says the same as those that are there: no intent changes, and every key does.
   const isWider = definition.identity !== undefined && !identity.includes('order') && chance.happens(0.5);
-  const isUnbound = period.kind === 'conversation' && chance.happens(0.3);
+  // Conversations into one for ever, or the other way round: the calls of a history are all of one conversation then.
+  const other = ({ conversation: 'ever', ever: 'conversation' } as const)[period.kind as string];
+  const isOtherPeriod = other !== undefined && chance.happens(0.3);
   const form: EarlierForm = {
     ...(isRenamed ? { name: definition.name } : {}),
     ...(isWider ? { identity, volatile: definition.volatile ?? [] } : {}),
-    ...(isUnbound ? { per: 'conversation' as const } : {}),
+    ...(isOtherPeriod ? { per: period.kind as 'conversation' | 'ever' } : {}),
   };
+  const { provider, ...unkeyed } = definition;
+  const terms = chance.happens(0.2) ? unkeyed : definition;
   const rules = first.rules ?? (chance.happens(0.5) ? plainRules : undefined);
   // Where nobody can tell what is a default, a new one changes the keys: that is documented.
   const isNewField = rules?.defaults === true && !rules.isStrict && !first.fields.includes('priority');
   return {
     ...first,
-    period: isUnbound ? { ...period, kind: 'ever' } : period,
+    period: isOtherPeriod ? { ...period, kind: other } : period,
     rules,
     fields: isNewField ? [...first.fields, 'priority'] : first.fields,
     definition: {
-      ...definition,
+      ...terms,
+      ...(chance.happens(0.3) ? { effect: otherEffect(definition.effect) } : {}),
       version: chance.happens(0.5) ? '1.1' : '2',
       ...(isRenamed ? { name: `${definition.name}.renamed` } : {}),
       ...(isWider ? { identity: ['order', ...identity] } : {}),
@@ -205,6 +216,10 @@ function nextVersion(chance: Chance, first: Draft): Draft {
     },
   };
 }
+
+/** What one release remembers, the other may repeat. */
+const otherEffect = (effect: ContractDefinition['effect']) =>
+  effect === 'write-idempotent' ? 'write-non-idempotent' : 'write-idempotent';
 
 /** What a schema of a later release may add without changing an intent. */
 const plainRules: SchemaRules = {

@@ -34,6 +34,7 @@ export function describe(plan: Plan): readonly string[] {
     classifies,
     hasCodes,
     polite,
+    nests,
   } = plan;
   const runs = parts.map(({ way, madeUpKey, retries, optional }) =>
     [way, madeUpKey && 'with a made-up key', retries && 'sends again', optional && 'may fail']
@@ -50,7 +51,7 @@ export function describe(plan: Plan): readonly string[] {
       `  input: ${shown(version.spelling.rules)} for ${shown([...version.spelling.fields, ...version.extras])}`,
     ]),
     `${name}: an intent is made of ${identity.join(', ')}; a run sends by ${runs.join(', then by ')}`,
-    `${name}: the target is ${shown(target)}; ${shown({ hasVerify, hasPrepare, classifies, hasCodes, polite })}`,
+    `${name}: the target is ${shown(target)}; ${shown({ hasVerify, hasPrepare, classifies, hasCodes, polite, nests })}`,
     ...wishes.map(
       (wish, nth) => `${name} is wanted (${nth + 1}): ${shown(nth === 0 ? wish : differences(first, wish))}`,
     ),
@@ -108,7 +109,7 @@ export function quietTermsIn(plans: readonly Plan[]): (request: ClaimRequest) =>
   return ({ key, version }) => known.get(`${key.slice(0, key.indexOf('/'))} ${version}`) as QuietTerms;
 }
 
-function quietTerms({ timeout, lease, verifyAfter }: Version['definition']): QuietTerms {
+function quietTerms({ timeout, lease, verifyAfter, via }: Version['definition']): QuietTerms {
   const ms = (duration: Parameters<typeof durationMs>[0]) => durationMs(duration, 'a duration');
   const leaseMs = ms(lease ?? '60s');
   const runsMs = timeout === 'none' ? leaseMs : Math.max(ms(timeout ?? '10m'), leaseMs);
@@ -119,5 +120,6 @@ function quietTerms({ timeout, lease, verifyAfter }: Version['definition']): Qui
     renewedMs: leaseMs + networkMs,
     networkMs,
     overrunMs: overrunMs(timeoutMs),
+    endsWithProcess: via === 'fetch',
   };
 }

@@ -42,6 +42,9 @@ interface Past {
 
 type Play = () => Promise<unknown>;
 
+/** Whoever is not the holder any more notes nothing. */
+const lateNote = { remoteRef: 'late', nth: 99 };
+
 const outcomes = ['succeeded', 'failed', 'released', 'unknown'] as const;
 
 export function createEchoes({ scheduler, chance, faults, host, log }: EchoesOptions): Echoes {
@@ -64,19 +67,33 @@ export function createEchoes({ scheduler, chance, faults, host, log }: EchoesOpt
 
   /** One of every kind, in any order, until one of them has changed the record. */
   async function storm(key: string): Promise<void> {
-    const record = await look(key);
     const base = claims.get(key);
     if (base === undefined) return;
-    const plays = [...lateClaims(base, record), ...lateWords(key, record), ...lateActs(key, record)];
+    const record = await find(base);
+    const held = record?.key ?? key;
+    const plays = [...lateClaims(base, record), ...lateWords(held, record), ...lateActs(held, record)];
     for (let left = plays.length; left > 0; left -= 1) {
       const at = chance.below(left);
       const play = plays[at] as Play;
       plays[at] = plays[left - 1] as Play;
       faults.count('old request');
       await play();
-      const now = await look(key);
+      const now = await find(base);
       if (now?.fence !== record?.fence || now?.status !== record?.status) return;
     }
+  }
+
+  /** With two versions of a tool the record may be under another form of the key. */
+  async function find({ key, olderKeys }: ClaimRequest): Promise<StoredRecord | undefined> {
+    const own = await look(key);
+    let found: StoredRecord | undefined;
+    for (const form of [key, ...(own?.movedTo ?? []), ...olderKeys]) {
+      const record = await look(form);
+      if (record === undefined || record.movedTo !== null) continue;
+      if (!record.expired && record.status !== 'released') return record;
+      found ??= record;
+    }
+    return found;
   }
 
   /** Somebody who decided by an earlier look, asked, and died. */
@@ -118,7 +135,7 @@ export function createEchoes({ scheduler, chance, faults, host, log }: EchoesOpt
       // The holder is alive, and does all this itself: copies of its words would be lies.
       if (isHolder) return [];
       return [
-        () => store.renew({ ...held, leaseMs: 1_000, inFlightForMs: 1_000 }),
+        () => store.renew({ ...held, leaseMs: 1_000, inFlightForMs: 1_000, note: lateNote }),
         () => store.dispatch({ ...held, keyed: true, ...times, prepared: null }),
         () => store.clear({ ...held, ...times, crossing: true, freshKey: false, seenAt: 0 }),
         ...outcomes

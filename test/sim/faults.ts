@@ -32,6 +32,8 @@ export const faultKinds = [
   'verify threw',
   'verify slow',
   'caller gave up',
+  'run slow',
+  'process closed',
 ] as const;
 
 export type FaultKind = (typeof faultKinds)[number];

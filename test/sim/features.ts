@@ -84,8 +84,16 @@ const features: Readonly<Record<string, Has>> = {
     by('sdk', 'sdk')(version, plan) || by('fetch', 'fetch')(version, plan),
   'run: goes on where a part fails': (_, { parts }) => parts.some(({ optional }) => optional),
   'run: an SDK that sends again by itself': (_, { parts }) => parts.some(({ retries }) => retries),
+  'run: notes an id': (_, { hasNotes }) => hasNotes,
   'run: returns a generator': (_, { isLazy }) => isLazy,
+  'run: calls another tool, or sweeps': (_, { nests }) => nests,
   'versions: two side by side': (_, { versions }) => versions.length > 1,
+  'versions: one may be repeated, one may not': (_, { versions }) =>
+    versions.some(({ definition }) => definition.effect === 'write-idempotent') &&
+    versions.some(({ definition }) => definition.effect !== 'write-idempotent'),
+  'versions: one with a provider, one without': (_, { versions }) =>
+    versions.some(({ definition }) => definition.provider !== undefined) &&
+    versions.some(({ definition }) => definition.provider === undefined),
   'versions: was, under another name': ({ definition }) =>
     definition.was?.some(({ name }) => name !== undefined) === true,
   'versions: was, with other fields or periods': ({ definition }) =>

@@ -1,6 +1,7 @@
 // One history: a few processes, a few intents, faults for a while, then none, recovery, and the checker's word.
 
 import type { Contract } from '../../src/core/contract/contract.ts';
+import { isSemelError } from '../../src/core/errors.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
 import { type Asked, type FinalCall, makeCall } from './callers.ts';
 import { chance as chanceOf } from './chance.ts';
@@ -91,6 +92,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
     workers,
     derived: new Map(),
     onTheWire: new Map(),
+    besides,
     trace,
   };
   const echoes = createEchoes({ scheduler, chance, faults, host, log });
@@ -102,6 +104,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
     store: host.store,
     echoes,
     log,
+    processes: new Map(),
   };
   const fates = new Map<Owner, Fate>();
   const finals: FinalCall[] = [];
@@ -121,10 +124,14 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
   }
 
   function crash(slot: number): void {
-    const dead = workers[slot] as Worker;
-    if (!dead.alive) return;
-    dead.alive = false;
+    if (!(workers[slot] as Worker).alive) return;
     faults.count('crash');
+    end(slot);
+  }
+
+  function end(slot: number): void {
+    const dead = workers[slot] as Worker;
+    dead.alive = false;
     trace?.(`${stamp(scheduler.now)} ${dead.name} dies`);
     scheduler.after(chance.between(5, 6_000), undefined, `a process takes the place of ${dead.name}`, () =>
       restart(slot, dead),
@@ -138,6 +145,18 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
     for (const call of log.calls)
       if (call.worker === dead && call.told === undefined && chance.happens(0.8))
         makeCall(sim, { ...call.asked, slot, byHand: false, final: false });
+  }
+
+  /** It gives what it runs a while, ends it, and exits; some programs go on for a while with other work. */
+  async function close(worker: Worker): Promise<void> {
+    if (worker.isClosing === true || !faults.active) return;
+    faults.count('process closed');
+    const goesOnMs = chance.happens(0.5) ? chance.between(0, 100) : chance.between(100, 60_000);
+    // A store that does not answer is reported, and ends no program later than `close` says.
+    await worker.close(chance.pick([0, 0, 500, 10_000])).catch((error: unknown) => {
+      if (!isSemelError(error, 'STORE_UNAVAILABLE')) throw error;
+    });
+    scheduler.after(goesOnMs, worker, 'exits', () => end(workers.indexOf(worker)));
   }
 
   function before(owner: Owner): void {
@@ -157,10 +176,17 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
 
   function askLater(atMs: number, asked: Omit<Asked, 'slot'>): void {
     scheduler.after(atMs, undefined, `a call of ${asked.plan.name} is due`, () => {
-      const up = workers.flatMap((worker, slot) => (worker.alive ? [slot] : []));
+      const up = workers.flatMap((worker, slot) => (isUp(worker) ? [slot] : []));
       if (up.length === 0) return;
-      const call = makeCall(sim, { ...asked, slot: chance.pick(up) });
-      if (asked.final) finals.push({ call, plan: asked.plan });
+      const slot = chance.pick(up);
+      const make = () => {
+        const call = makeCall(sim, { ...asked, slot });
+        if (asked.final) finals.push({ call, plan: asked.plan });
+      };
+      const worker = workers[slot] as Worker;
+      // A process that stands still calls nobody before it goes on.
+      if (worker.stoppedUntil > scheduler.now) scheduler.after(0, worker, 'a call was due', make);
+      else make();
     });
   }
 
@@ -179,6 +205,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
       withWorker('retention runs', (worker) => worker.records.prune().catch(ignored)),
     );
     times(0.5, () => withWorker('a sweep runs', (worker) => swept(worker)));
+    times(profile.crash / 3, () => withWorker('closes', close));
     times(profile.clockJump, jump);
     if (chance.happens(profile.crash * 0.06))
       scheduler.after(chance.between(0, profile.chaosMs), undefined, 'the machine is started again', reboot);
@@ -202,7 +229,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
   }
 
   function withWorker(label: string, work: (worker: Worker) => Promise<unknown>): void {
-    const up = workers.filter(({ alive }) => alive);
+    const up = workers.filter(isUp);
     if (up.length === 0) return;
     const worker = chance.pick(up);
     scheduler.after(0, worker, label, () => void work(worker));
@@ -212,6 +239,19 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
     const known = [...log.keys.keys()];
     if (known.length === 0) return Promise.resolve();
     return operate(sim, worker, chance.pick(known), thorough);
+  }
+
+  async function besides(plan: Plan, worker: Worker, { asked }: CallLog): Promise<void> {
+    if (!plan.nests || !faults.active || !chance.happens(0.4)) return;
+    const [outer, inner] = plans;
+    if (plan !== outer || inner === undefined || chance.happens(0.4)) {
+      await swept(worker);
+      return;
+    }
+    const slot = workers.indexOf(worker);
+    // As `semel/calls/inner-calls.ts` does: calls from inside a run are the outer caller's, unless they say otherwise.
+    const words = { wish: wishOf(inner), caller: callerOf(inner) ?? asked.caller };
+    await makeCall(sim, { ...words, plan: inner, slot, byHand: false, final: false }).over;
   }
 
   function swept(worker: Worker): Promise<unknown> {
@@ -245,6 +285,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
       asked: { ...first.asked, plan },
       key: recordKey,
       sent: [],
+      sentAt: undefined,
       returned: false,
       gaveUp: false,
       waitsFor: undefined,
@@ -287,6 +328,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
     for (const [slot, worker] of workers.entries()) {
       scheduler.wake(worker);
       worker.clockOffset = 0;
+      if (worker.isClosing === true) worker.alive = false;
       if (!worker.alive) restart(slot, worker);
     }
     const contracts = plans.flatMap(({ versions }) =>
@@ -394,6 +436,8 @@ function lookAt(host: Sim['host'], keys: Iterable<string>): Map<string, StoredRe
 }
 
 const ignored = () => undefined;
+
+const isUp = ({ alive, isClosing }: Worker) => alive && isClosing !== true;
 
 function add(sum: Float64Array, { counts }: Faults): void {
   for (let at = 0; at < counts.length; at += 1) sum[at] = (sum[at] as number) + (counts[at] as number);

@@ -3,8 +3,10 @@
 
 import type { Result } from '../../src/call/index.ts';
 import type { Contract } from '../../src/core/contract/contract.ts';
+import type { Outcome } from '../../src/core/contract/words.ts';
 import type { ClaimFor } from '../../src/store/store.ts';
 import type { Asked } from './callers.ts';
+import type { SentNote } from './notes.ts';
 import type { Owner } from './scheduler.ts';
 
 /** When "not landed" may be believed of an attempt. */
@@ -17,6 +19,8 @@ export interface QuietTerms {
   readonly networkMs: number;
   /** So much longer, where it hangs. */
   readonly overrunMs: number;
+  /** Only its own process sends: `via: 'fetch'`. A child process of another tool may send after its death. */
+  readonly endsWithProcess: boolean;
 }
 
 /** One claim that was won. */
@@ -28,6 +32,8 @@ export interface Attempt extends QuietTerms {
   readonly for: ClaimFor;
   /** The call that asked for it. */
   readonly call: string | null;
+  /** By the contract that asked for it. */
+  readonly effect: Contract['effect'];
   /** A re-run that no window bounds: `onDoubt: 'rerun'`, or a class that may be repeated. */
   readonly unbounded: boolean;
   readonly claimedAt: number;
@@ -38,6 +44,15 @@ export interface Attempt extends QuietTerms {
   renewedAt: number | undefined;
   /** When the store heard from it, as the holder, how it ended. */
   endedAt: number | undefined;
+  /** How it ended, by its own last word as the holder. */
+  outcome: Outcome | undefined;
+  /** How it ended, as the store first heard it. */
+  endedAs?: Outcome;
+  readonly notes: SentNote[];
+  /** Its run, or what a framework does for it, has begun and is not over. */
+  isRunning: boolean;
+  /** Its run went on when the store was told how it ended: its time was over, or its process closed. */
+  ranOn: 'timed out' | 'closed' | undefined;
   /** The store heard a success from it. */
   reported: boolean;
   /** When it last sent its effect. */
@@ -52,8 +67,8 @@ export function overrunMs(timeoutMs: number): number {
 }
 
 /** When nothing of an attempt can be on its way any more, by what the documentation says. */
-export function quietAtOf({ crossedAt = 0, renewedAt = 0, endedAt, ...terms }: Attempt): number {
-  if (endedAt !== undefined) return endedAt + terms.networkMs;
+export function quietAtOf({ crossedAt = 0, renewedAt = 0, endedAt, ranOn, ...terms }: Attempt): number {
+  if (endedAt !== undefined && ranOn !== 'closed') return endedAt + terms.networkMs;
   return Math.max(crossedAt + terms.inFlightForMs, renewedAt + terms.renewedMs);
 }
 
@@ -84,6 +99,10 @@ export interface Effect {
   /** When the target's list began to show it. */
   readonly seenAt: number;
   readonly providerKey: string | undefined;
+  /** What it says besides the intent. */
+  readonly note: string | undefined;
+  /** The contract by which it was sent. */
+  readonly contract: Contract;
 }
 
 export interface Completion {
@@ -132,8 +151,12 @@ export interface CallLog {
   key: string;
   /** All keys under which a record may answer for it. */
   keys: readonly string[];
+  /** What it asks for besides the intent. */
+  note: string | undefined;
   /** Effect requests that this call sent, by the fence that they were sent under. */
   readonly sent: number[];
+  /** When it last sent one. */
+  sentAt: number | undefined;
   /** `run` returned a value while the attempt was still its own. */
   returned: boolean;
   /** `verify` found that it landed, while the attempt was still its own. */
@@ -146,6 +169,8 @@ export interface CallLog {
   told: Result | undefined;
   toldAt: number;
   threw: boolean;
+  /** Resolves once it is answered. */
+  over: Promise<void>;
   /** Who made it. */
   readonly worker: Owner;
 }

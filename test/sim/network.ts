@@ -24,6 +24,8 @@ export interface NetworkOptions {
   readonly store: Store;
   readonly echoes: Echoes;
   readonly log: Log;
+  /** All that ever ran, by the mark on their claims. */
+  readonly processes: Map<string, Owner>;
 }
 
 /** A client gives an unanswered request up after this long. */
@@ -37,6 +39,7 @@ export function connect(
   isNear: boolean,
 ): Store {
   const { profile } = faults;
+  let isClosed = false;
 
   function isDown(): Outage | undefined {
     return faults.active
@@ -50,6 +53,7 @@ export function connect(
         scheduler.after(afterMs, owner, `store does not answer (${name}: ${why})`, () =>
           reject(new SemelError('STORE_UNAVAILABLE', `The store did not answer: ${why}.`)),
         );
+      if (isClosed) return fail(0, 'closed');
       const lagMs = chance.between(1, 15);
       const outage = isDown();
       if (outage !== undefined) {
@@ -133,7 +137,7 @@ export function connect(
       },
       // As an embedded store is: looked at without a message. One over a wire has to be asked.
       isNear
-        ? { glance: (asking: Asking) => (isDown() ? undefined : store.claim.glance?.(asking)) }
+        ? { glance: (asking: Asking) => (isClosed || isDown() ? undefined : store.claim.glance?.(asking)) }
         : { look: (asking: Asking) => ask('look', async () => store.claim.glance?.(asking), false) },
     ),
     async renew(request) {
@@ -152,6 +156,8 @@ export function connect(
     history: (ns, key) => ask('history', () => store.history(ns, key), false),
     prune: (limit) => ask('prune', () => store.prune(limit).finally(echoes.pruned), false),
     countExpired: () => store.countExpired(),
-    close: async () => undefined,
+    close: async () => {
+      isClosed = true;
+    },
   };
 }

@@ -206,7 +206,50 @@ test('a process that was stopped does not replay from memory what has expired me
   expect(await send()).toMatchObject({ value: 2, receipt: { replayed: true } });
 });
 
-test('whoever ran it gets its value, also where the ledger has let go of the one that came first', async () => {
+test('a process called right after it slept keeps no answer that was in flight meanwhile', async () => {
+  const time = movableTime();
+  const store = memoryStore({ time: () => time.time() });
+  const settled = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<void>();
+  const slow: Store = {
+    ...store,
+    async settle(request) {
+      const answer = await store.settle(request);
+      settled.resolve();
+      await answered.promise;
+      return answer;
+    },
+  };
+  let sleptMs = 0;
+  const clock = {
+    ...time.clock,
+    mono: () => time.clock.mono() - sleptMs,
+    setTimeout: () => undefined,
+    clearTimeout: () => undefined,
+  };
+  const semel = createSemel({ ...options, store: slow, clock });
+  let ran = 0;
+  const mail = semel.tool({
+    name: 'mail.send',
+    effect: 'write-non-idempotent',
+    per: '1m',
+    run: (_args: { to: string }) => ++ran,
+  });
+  const send = () => mail.try({ to: 'a@example.com' });
+
+  const first = send();
+  await settled.promise;
+  sleptMs = 120_000;
+  time.advance(sleptMs);
+  // Its first look at the clocks after the sleep.
+  const second = send();
+  answered.resolve();
+  expect(await first).toMatchObject({ value: 1 });
+  expect(await second).toMatchObject({ value: 1 });
+  expect(await send()).toMatchObject({ value: 2, receipt: { replayed: false } });
+});
+
+test('the caller that ran it gets its value, even if the ledger has removed the first one', async () => {
   const time = movableTime();
   const store = memoryStore({ time: () => time.time() });
   const clock = { ...time.clock, setTimeout: () => undefined, clearTimeout: () => undefined };

@@ -9,6 +9,10 @@ export interface Owner {
   /** How long its machine has slept: its timers and its monotonic clock know nothing of that. */
   asleepMs?: number;
   wakesAt?: number;
+  /** It makes no calls any more. */
+  isClosing?: boolean;
+  /** When it ended what it still had: its runs may go on, and nobody is told. */
+  closedAt?: number;
 }
 
 interface Event {
@@ -124,6 +128,7 @@ export function createScheduler(trace: ((line: string) => void) | undefined): Sc
       if (owner.stoppedUntil <= now) return;
       if (owner.wakesAt === owner.stoppedUntil) putOff(owner, now - owner.stoppedUntil);
       owner.stoppedUntil = now;
+      owner.wakesAt = now;
       for (const event of heap.splice(0)) {
         if (event.owner === owner && event.isWaiting && event.at > now) event.at = now;
         push(heap, event);

@@ -4,7 +4,7 @@ import type { Call } from '../../src/call/index.ts';
 import type { Chance } from './chance.ts';
 import type { Plan } from './contracts.ts';
 import type { Faults } from './faults.ts';
-import type { Log } from './log.ts';
+import type { CallLog, Log } from './log.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { StoreHost } from './store-host.ts';
 import type { OnTheWire } from './wire.ts';
@@ -25,5 +25,7 @@ export interface Sim {
   readonly derived: Map<string, Call>;
   /** Requests that `ctx.fetch` may bring, by their addresses. */
   readonly onTheWire: Map<string, OnTheWire>;
+  /** What a run of this tool does besides its own effect: it calls another tool, or sweeps. */
+  besides(plan: Plan, worker: Worker, call: CallLog): Promise<void>;
   readonly trace: ((line: string) => void) | undefined;
 }

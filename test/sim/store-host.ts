@@ -14,7 +14,7 @@ import type {
   Store,
   StoredRecord,
 } from '../../src/store/store.ts';
-import { type Attempt, type KeyLog, type Log, type QuietTerms, quietAtOf } from './log.ts';
+import { type Attempt, type CallLog, type KeyLog, type Log, type QuietTerms, quietAtOf } from './log.ts';
 import type { Scheduler } from './scheduler.ts';
 import { epoch, type StoreTime } from './store-time.ts';
 import { cell, type State, type StoreEventName, stateOf, type Table } from './table.ts';
@@ -163,12 +163,17 @@ export function createStoreHost({
       token: request.token,
       for: request.for,
       call: request.toolCallId,
+      effect: request.effect,
       unbounded: request.for === 'rerun' && request.rerunWithinMs === null,
       claimedAt: scheduler.now,
       ...quietTerms(request),
       crossedAt: record.dispatched ? scheduler.now : undefined,
       renewedAt: undefined,
       endedAt: undefined,
+      outcome: undefined,
+      notes: [],
+      isRunning: false,
+      ranOn: undefined,
       reported: false,
       sentAt: undefined,
       returned: false,
@@ -179,11 +184,13 @@ export function createStoreHost({
   async function oneKeyPerIntent({ key, wanted }: KeyLog, { generation }: StoredRecord): Promise<void> {
     const call = wanted.get(generation);
     if (call === undefined || isRepeatable(call.contract.effect)) return;
+    const isWrite = (twin: CallLog | undefined) => twin !== undefined && isRepeatable(twin.contract.effect);
     const elsewhere = [...log.keys.values()].filter((other) => other.key !== key);
     for (const other of elsewhere) {
       const record = await read(other.key);
       const twin = record && other.wanted.get(record.generation);
-      if (record === undefined || twin?.identity !== call.identity || isOver(other, record)) continue;
+      if (record === undefined || twin?.identity !== call.identity || isWrite(twin) || isOver(other, record))
+        continue;
       const state = stateOf(record, time.read());
       assertThat(
         state === 'expired' || (freeStates.includes(state) && record.doubtFence === null),
@@ -372,7 +379,13 @@ export function createStoreHost({
     const attempt = attemptOf(known, request);
     if (attempt !== undefined) {
       if (request.outcome === 'succeeded') attempt.reported = true;
-      if (speaker === 'holder') attempt.endedAt = scheduler.now;
+      if (speaker === 'holder') {
+        attempt.endedAt = scheduler.now;
+        attempt.endedAs = request.outcome;
+        const isClosed = log.askers.get(attempt.token)?.closedAt !== undefined;
+        if (attempt.isRunning) attempt.ranOn = isClosed ? 'closed' : 'timed out';
+      }
+      if (speaker !== 'fenced') attempt.outcome = request.outcome;
     }
     const isNo = request.outcome === 'failed' || request.outcome === 'released';
     if (speaker === 'holder' && isNo && before?.doubtFence !== null)
@@ -391,7 +404,9 @@ export function createStoreHost({
       request.outcome === 'succeeded' &&
       before?.generation === request.generation &&
       known.news === '' &&
-      isOpen
+      isOpen &&
+      // Another write took the record over.
+      !(isRepeatable(before.effect) && request.fence < before.providerKeyFence)
     )
       assertThat(record?.status === 'succeeded', 'a success is never wasted', detail);
     if (answer.settled && answer.fenced === false && speaker === 'fenced')
@@ -441,7 +456,14 @@ export function createStoreHost({
       );
     if (type === 'died') {
       const attempt = known.attempts.findLast(({ fence }) => fence === before.fence);
-      if (attempt !== undefined) attempt.endedAt ??= scheduler.now;
+      const isProof = request.by === 'semel';
+      assertThat(
+        !isProof || log.askers.get(attempt?.token ?? '')?.alive !== true,
+        'no living process is called dead',
+        () => `${request.key}: f${before.fence}`,
+      );
+      // A person also knows what became of everything that the process started.
+      if (attempt !== undefined && (!isProof || attempt.endsWithProcess)) attempt.endedAt ??= scheduler.now;
     }
     known.token = request.token;
     known.verdicts.push({

@@ -4,6 +4,7 @@
 import type { AttemptContext, Tool } from '../../src/call/index.ts';
 import type { Contract } from '../../src/core/contract/contract.ts';
 import { oneRequest } from '../../src/core/contract/one-request.ts';
+import { isRepeatable } from '../../src/core/contract/words.ts';
 import { AlreadyLanded, Rejected } from '../../src/core/signals.ts';
 import {
   landed,
@@ -13,10 +14,11 @@ import {
   type VerifyContext,
 } from '../../src/core/verification.ts';
 import type { Plan } from './contracts.ts';
-import type { CallLog } from './log.ts';
+import type { Attempt, CallLog, Effect } from './log.ts';
+import { checkGivenRef, judgeNote, noteId } from './notes.ts';
 import type { Sim } from './sim.ts';
 import { meaningOfCode } from './targets.ts';
-import { sendAll, type Value } from './wire.ts';
+import { noteIn, sendAll, type Value } from './wire.ts';
 import type { Worker } from './worker.ts';
 import type { World } from './world.ts';
 
@@ -26,31 +28,43 @@ type CallOf = (key: () => string) => CallLog | Promise<CallLog>;
 export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker, callOf: CallOf): Tool {
   const { chance, scheduler, faults, log } = sim;
 
+  async function runTool(call: CallLog, args: unknown, ctx: AttemptContext): Promise<unknown> {
+    if (contract.dispatch === 'explicit') {
+      if (chance.happens(0.3))
+        await scheduler.pause(chance.between(10, 5_000), worker, 'works before the line');
+      if (faults.active && chance.happens(0.04)) throw new TypeError('a mistake before the line');
+      if (faults.active && chance.happens(0.03)) {
+        if (chance.happens(0.4)) await blocked(sim, contract, worker);
+        throw new Rejected('refused before the line');
+      }
+      if (!isRepeatable(contract.effect) && chance.happens(0.1)) lookFirst(sim, plan, call, ctx.fence);
+      // `ctx.fetch` crosses the line by itself.
+      if (plan.parts[0]?.way === 'sdk' || chance.happens(0.5)) await ctx.dispatch();
+    }
+    await maybeBlocked(sim, contract, worker);
+    await maybeSlow(sim, worker);
+    await sim.besides(plan, worker, call);
+    const run = { sim, plan, contract, worker, call, args, ctx, prepared: ctx.prepared, hasSent: false };
+    // Nobody runs its body: nothing is sent.
+    if (plan.isLazy) return later(() => sendAll(run));
+    // An id that the tool chose itself, or one that the target gave it.
+    const chosen = plan.hasNotes && chance.happens(0.5) ? await noteId(sim, call, ctx) : undefined;
+    const value = await sendAll(run).catch((error: unknown) => {
+      judgeNote(chosen, error);
+      throw error;
+    });
+    if (plan.hasNotes && chance.happens(0.5)) await noteId(sim, call, ctx);
+    if (!ctx.signal.aborted) call.returned = true;
+    const attempt = log.attemptOf(call, ctx.fence);
+    if (attempt !== undefined) attempt.returned = true;
+    return value;
+  }
+
   return {
     contract,
     run: async (args: unknown, ctx: AttemptContext): Promise<unknown> => {
       const call = await callOf(() => ctx.key);
-      if (contract.dispatch === 'explicit') {
-        if (chance.happens(0.3))
-          await scheduler.pause(chance.between(10, 5_000), worker, 'works before the line');
-        if (faults.active && chance.happens(0.04)) throw new TypeError('a mistake before the line');
-        if (faults.active && chance.happens(0.03)) {
-          if (chance.happens(0.4)) await blocked(sim, contract, worker);
-          throw new Rejected('refused before the line');
-        }
-        if (chance.happens(0.1)) lookFirst(sim, plan, call, ctx.fence);
-        // `ctx.fetch` crosses the line by itself.
-        if (plan.parts[0]?.way === 'sdk' || chance.happens(0.5)) await ctx.dispatch();
-      }
-      await maybeBlocked(sim, contract, worker);
-      const run = { sim, plan, contract, worker, call, args, ctx, prepared: ctx.prepared, hasSent: false };
-      // Nobody runs its body: nothing is sent.
-      if (plan.isLazy) return later(() => sendAll(run));
-      const value = await sendAll(run);
-      if (!ctx.signal.aborted) call.returned = true;
-      const attempt = log.attemptOf(call, ctx.fence);
-      if (attempt !== undefined) attempt.returned = true;
-      return value;
+      return whileRunning(log.attemptOf(call, ctx.fence), () => runTool(call, args, ctx));
     },
     prepare: plan.hasPrepare
       ? async (args: unknown) => {
@@ -61,8 +75,8 @@ export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker
         }
       : undefined,
     verify: plan.hasVerify
-      ? async (_args: unknown, ctx: VerifyContext) =>
-          verify(sim, plan, contract, worker, await callOf(() => ctx.key), ctx.signal)
+      ? async (args: unknown, ctx: VerifyContext) =>
+          verify(sim, plan, contract, worker, await callOf(() => ctx.key), args, ctx)
       : undefined,
     classify: plan.isOneRequest
       ? (error, seen) => (plan.classifies ? meaningOfCode(error) : undefined) ?? oneRequest(error, seen)
@@ -82,8 +96,9 @@ export function seen(
   plan: Plan,
   key: string,
   generation: number,
+  isMeant: (effect: Effect) => boolean = () => true,
 ): Value | 'nothing' | 'a part' {
-  const effects = world.find(key, generation, plan.target);
+  const effects = world.find(key, generation, plan.target).filter(isMeant);
   if (effects.length === 0) return 'nothing';
   const landedParts = plan.parts.map((_, nth) => effects.find(({ part }) => part === nth));
   const isWhole = plan.parts.every(({ optional }, nth) => optional || landedParts[nth] !== undefined);
@@ -108,6 +123,25 @@ async function maybeBlocked(sim: Sim, contract: Contract, worker: Worker) {
     await blocked(sim, contract, worker);
 }
 
+/** It takes its time between the line and the socket, sometimes more than it has. */
+export async function maybeSlow({ chance, faults, scheduler }: Sim, worker: Worker): Promise<void> {
+  if (faults.strike('run slow', 0.04))
+    await scheduler.pause(chance.between(1_000, 90_000), worker, 'works on after the line');
+}
+
+/** Whatever its attempt is told meanwhile, a run may send until it is over. */
+export async function whileRunning<Ended>(
+  attempt: Attempt | undefined,
+  run: () => Promise<Ended>,
+): Promise<Ended> {
+  if (attempt !== undefined) attempt.isRunning = true;
+  try {
+    return await run();
+  } finally {
+    if (attempt !== undefined) attempt.isRunning = false;
+  }
+}
+
 export async function blocked({ chance, faults, scheduler }: Sim, { leaseMs }: Contract, worker: Worker) {
   faults.count('block');
   worker.stoppedUntil = scheduler.now + Math.round(leaseMs * (0.5 + 2 * chance.fraction()));
@@ -120,7 +154,8 @@ async function verify(
   contract: Contract,
   worker: Worker,
   call: CallLog,
-  signal: AbortSignal,
+  args: unknown,
+  { signal, remoteRef }: VerifyContext,
 ): Promise<Verification> {
   const { chance, scheduler, faults, log, world } = sim;
   const known = log.keyLog(log.attemptOf(call)?.key ?? call.key);
@@ -131,6 +166,7 @@ async function verify(
   const asking = ofCall.findLast(isOpen) ?? ofCall.at(-1) ?? ownAttempts.at(-1);
   if (asking === undefined || !isOpen(asking))
     log.violated('`verify` asks under a claim', `${call.id} looks for ${known.key}`);
+  checkGivenRef(sim, known, asking, remoteRef);
   const slow = () =>
     faults.strike('verify slow', 0.15)
       ? scheduler.pause(chance.between(500, 40_000), worker, 'verify is slow')
@@ -141,9 +177,12 @@ async function verify(
   // Of the attempt that asks; a sweep goes by the record as it is.
   const { attempts } = known;
   const own = attempts.findLast(({ call: by }) => by === call.id) ?? attempts.at(-1);
-  const found = seen(world, plan, known.key, own?.generation ?? 0);
+  // Of several writes, it looks for the one that these args ask for.
+  const isMeant = ({ contract: sentBy, note }: Effect) =>
+    !isRepeatable(sentBy.effect) || note === noteIn(args);
+  const found = seen(world, plan, known.key, own?.generation ?? 0, isMeant);
   await slow();
-  if (faults.active && chance.happens(0.06)) await blocked(sim, contract, worker);
+  if (faults.active && chance.happens(0.1)) await blocked(sim, contract, worker);
   if (found === 'a part') return unsure('only a part of it landed');
   if (found === 'nothing') return notLanded();
   if (asking?.call === call.id && !signal.aborted) call.found = true;

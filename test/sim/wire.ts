@@ -10,6 +10,7 @@ import type { Chance } from './chance.ts';
 import type { Plan } from './contracts.ts';
 import { meaningOf, readMeaning } from './fields.ts';
 import type { Attempt, CallLog, KeyLog } from './log.ts';
+import { passNotes } from './notes.ts';
 import type { Sim } from './sim.ts';
 import { namespace } from './store-host.ts';
 import { host, type Part } from './targets.ts';
@@ -32,6 +33,8 @@ export interface Run {
   readonly args: unknown;
   readonly ctx: Pick<AttemptContext, 'key' | 'keyFor' | 'fetch' | 'fence' | 'signal'>;
   readonly prepared: unknown;
+  /** Nothing else ends it. */
+  readonly mustAnswer?: boolean;
   /** Something of it is out. */
   hasSent: boolean;
 }
@@ -96,7 +99,8 @@ async function fetched({ ctx }: Run, url: string, init: RequestInit): Promise<An
   try {
     const response = await ctx.fetch(url, init);
     if (response.ok) return { kind: 'landed', effect: Number(response.headers.get('x-effect')) };
-    if (response.status >= 500 || [408, 409, 425].includes(response.status)) return { kind: 'ambiguous' };
+    if (response.status >= 500 || [408, 409, 425, 499].includes(response.status))
+      return { kind: 'ambiguous' };
     return { kind: [401, 403, 407, 429].includes(response.status) ? 'denied' : 'refused' };
   } catch (error) {
     // Only what the network says may be ignored or tried again by an SDK.
@@ -157,6 +161,8 @@ function send(run: Run, part: number, key: string | undefined): Promise<Answer> 
   const attempt = log.attemptOf(call, ctx.fence);
   const generation = attempt?.generation ?? 0;
   call.sent.push(ctx.fence);
+  call.sentAt = sim.scheduler.now;
+  sendsItsOwn(run);
   if (attempt !== undefined) maySend(run, attempt);
   run.hasSent = true;
   if (call.waitsFor !== undefined && generation > call.waitsFor)
@@ -175,11 +181,34 @@ function send(run: Run, part: number, key: string | undefined): Promise<Answer> 
     identity: identityOf(call.scope, meaningOf(readMeaning(args), plan.identity)),
     body: JSON.stringify([args, prepared ?? null, part]),
     providerKey: key,
+    note: noteIn(args),
+    contract,
     mayBeReworded: () => mayBeReworded(plan, contract, log.keyLog(attempt?.key ?? call.key)),
     bound: contract.inFlightForMs,
-    mustAnswer: !Number.isFinite(contract.timeoutMs),
+    mustAnswer: run.mustAnswer === true || !Number.isFinite(contract.timeoutMs),
     call: call.id,
   });
+}
+
+export const noteIn = (args: unknown) => (args as { note?: string }).note;
+
+/** A repeatable write is made as it was asked for; and whatever was prepared, was prepared from these args. */
+function sendsItsOwn({ sim: { log }, contract, call, args, prepared }: Run): void {
+  if (isRepeatable(contract.effect) && noteIn(args) !== call.note)
+    log.violated(
+      'a repeatable write is sent as it was asked for',
+      `${call.id} asks for ${call.note} and sends ${noteIn(args)}`,
+    );
+  // Args that were not stored cannot be sent again with what was prepared from them.
+  if (
+    prepared !== undefined &&
+    contract.redact.length === 0 &&
+    !String(prepared).startsWith(`${JSON.stringify(args)} #`)
+  )
+    log.violated(
+      'what is sent was prepared from its own args',
+      `${call.id} sends ${prepared} for ${JSON.stringify(args)}`,
+    );
 }
 
 /** Where no key of a record is trusted, it keeps no words for one: redacted, an unverified row, a key that is not ours. */
@@ -190,7 +219,9 @@ function mayBeReworded({ parts, versions }: Plan, contract: Contract, { verdicts
   const isAccepted = verdicts.some(({ act }) => act === 'runAgain');
   const isRepeated = isRepeatable(effect) || onDoubt === 'rerun' || isAccepted;
   const isOtherCode = isRepeated && versions.some(({ definition }) => definition.version === '2');
-  return redact.length > 0 || rerunWithinMs === null || isForeign || isOtherCode;
+  // A release without a provider may have begun it: no key covers the record from then on, and no words are kept for one.
+  const isMixed = versions.some(({ definition }) => definition.provider === undefined);
+  return redact.length > 0 || rerunWithinMs === null || isForeign || isOtherCode || isMixed;
 }
 
 /** What is true of an attempt that sends its effect now. */
@@ -204,6 +235,7 @@ function maySend({ sim: { log, scheduler }, plan, contract, call, hasSent }: Run
   if (isJudged && !hasSent && sentAt !== undefined && (crossedAt ?? 0) < sentAt)
     log.violated("before every further try the provider's window is judged", detail);
   attempt.sentAt = scheduler.now;
+  passNotes(attempt);
 }
 
 /** An SDK knows its own request; where something else is out, the tool knows that it cannot speak for the whole. */

@@ -27,6 +27,7 @@ export interface Worker extends Owner {
   /** What of a tool this process was started with. */
   deployed(plan: Plan): Deployed;
   sweep(toolOf: (contract: string) => Tool | undefined, execute: boolean): Promise<unknown>;
+  close(graceMs: number): Promise<void>;
 }
 
 export interface Deployed {
@@ -44,8 +45,11 @@ export interface Setting {
 }
 
 export function startWorker(name: string, network: NetworkOptions, { isCaching, isNear }: Setting): Worker {
-  const { scheduler, chance } = network;
-  const owner = { name, alive: true, stoppedUntil: 0, clockOffset: 0 };
+  const { scheduler, chance, processes } = network;
+  const owner: Owner & { clockOffset: number } = { name, alive: true, stoppedUntil: 0, clockOffset: 0 };
+  const number = Number(name.slice(1));
+  const mark = number.toString(16).padStart(12, '0');
+  processes.set(mark, owner);
   const clock = clockOf(scheduler, owner);
   const deployments = new Map<Plan, Deployed>();
   const random = randomOf(chance);
@@ -61,6 +65,10 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
     random,
     // One host, and process ids repeat: neither may tell two claims apart.
     owner: 'host:1',
+    provableOwner: `host:1~${mark}`,
+    loneOwner: `host:1~${mark}.alone`,
+    // Only some machines can tell.
+    isDead: (other) => number % 3 !== 0 && processes.get(other.slice(7, 19))?.alive === false,
     maxResultBytes: maxBytes,
     mayRunUnguarded: true,
     warn: () => undefined,
@@ -92,6 +100,14 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
     },
     sweep: (toolOf: (contract: string) => Tool | undefined, execute: boolean) =>
       sweep(ledger, pipeline, namespace, (contract) => knownAs(toolOf(contract)), { execute }),
+    async close(graceMs: number) {
+      owner.isClosing = true;
+      pipeline.closing.addEventListener('abort', () => {
+        owner.closedAt = scheduler.now;
+      });
+      await pipeline.close(graceMs);
+      await ledger.close();
+    },
   });
 }
 
@@ -102,7 +118,7 @@ function knownAs(tool: Tool | undefined) {
 function clockOf(scheduler: Scheduler, owner: Owner & { clockOffset: number }): Clock {
   return {
     now: () => epoch + scheduler.now + owner.clockOffset,
-    mono: () => scheduler.now - (owner.asleepMs ?? 0),
+    mono: () => Math.max(scheduler.now, owner.wakesAt ?? 0) - (owner.asleepMs ?? 0),
     setTimeout: (run, ms) => scheduler.after(ms, owner, 'timer', run),
     clearTimeout: (timer) => scheduler.cancel(timer as Timer | undefined),
   };

@@ -1,6 +1,7 @@
 // The outside world: what landed, and a target that honours our key for a while, or does not. Requests travel; a
 // request that has left lands whatever becomes of the process that sent it.
 
+import type { Contract } from '../../src/core/contract/contract.ts';
 import type { Chance } from './chance.ts';
 import type { Faults } from './faults.ts';
 import type { Effect, Log } from './log.ts';
@@ -28,6 +29,8 @@ export interface EffectRequest {
   /** Everything that is sent. */
   readonly body: string;
   readonly providerKey: string | undefined;
+  readonly note: string | undefined;
+  readonly contract: Contract;
   /** Its words may not be stored, so nobody else can send them again. */
   readonly mayBeReworded: () => boolean;
   /** How long a request may be under way before "not landed" is believed. */
@@ -85,7 +88,7 @@ export function createWorld(scheduler: Scheduler, chance: Chance, faults: Faults
       return refused;
     }
     const id = log.effects.length + 1;
-    const { key, generation, fence, part, identity, caller, call } = request;
+    const { key, generation, fence, part, identity, caller, call, note, contract } = request;
     const at = scheduler.now;
     const seenAt = at + target.listLagMs;
     log.effects.push({
@@ -101,6 +104,8 @@ export function createWorld(scheduler: Scheduler, chance: Chance, faults: Faults
       at,
       seenAt,
       providerKey,
+      note,
+      contract,
     });
     const answer: Answer = { kind: 'landed', effect: id };
     if (honours) remembered.set(providerKey, { at: scheduler.now, body, answer });

@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { storeAt } from '../../src/semel/index.ts';
 import { memoryStore } from '../../src/store/memory.ts';
 import { copyLedger, plan } from '../../src/store/move/copy.ts';
@@ -218,12 +218,7 @@ test.each(
     await fill(source);
     const writers = await Promise.all(['a', 'b'].map((name) => startWriter(url, name)));
     const ended = writers.map(({ child }) => once(child, 'close'));
-    await vi.waitFor(
-      () => expect(Math.min(...writers.map(({ lines }) => lines().length))).toBeGreaterThan(50),
-      {
-        timeout: 60_000,
-      },
-    );
+    await expect.poll(() => Math.min(...writers.map(({ lines }) => lines().length))).toBeGreaterThan(50);
     const copied = await copyLedger({ source: source.raw, target: target.raw });
     await Promise.all(ended);
 

@@ -86,6 +86,29 @@ test.each([
   }
 });
 
+test.each([
+  ['SQLite', sqlite],
+  ['Postgres', postgres],
+])('in %s, no text in an error hides the other records', async (_, open) => {
+  const { store, view, read } = await open();
+  const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });
+  const texts = [
+    'NUL \0',
+    'half a pair \ud800',
+    '\\u0000',
+    '\\\\u0000 "x"',
+    'caf\u00e9 \u{1f600}',
+    'C:\\users',
+  ];
+  for (const [n, text] of texts.entries())
+    await expect(semel.once('mail', n, () => Promise.reject(new Error(text)))).rejects.toThrow();
+  await semel.close();
+  const rows = await read(`SELECT attempts, status, error FROM ${view} ORDER BY created_at, error`);
+  expect(rows).toHaveLength(texts.length);
+  const errors = rows.map(({ error }) => error);
+  for (const text of texts.slice(2)) expect(errors).toContain(text);
+});
+
 test('the queries of the page run in Postgres', async () => {
   const { store, view, read } = await postgres();
   const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });

@@ -35,7 +35,7 @@ test('while the database is down calls are refused at once, and no effect runs',
       else {
         expect(['STORE_UNAVAILABLE', 'UNRECORDED']).toContain(result.error.code);
         refused += 1;
-        if (isSemelError(result.error) && result.error.message.includes('was not asked again')) {
+        if (isSemelError(result.error) && result.error.message.includes('was not tried again')) {
           refusedAtOnce += 1;
           expect(ran.has(n)).toBe(false);
         }

@@ -1,7 +1,7 @@
 // Whoever may create in `public` can define a function or operator that fits the types of a statement better than the
 // database's own does. It would run with the rights of semel's user.
 import pg from 'pg';
-import { createSemel } from 'semel';
+import { createSemel, Rejected } from 'semel';
 import { postgresStore } from 'semel/postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
@@ -111,5 +111,50 @@ test.each(['a URL', 'a pool'])('%s meets nothing that others have put into the s
   } finally {
     await semel.close();
     await pool.end();
+  }
+});
+
+test('nor do staged calls, relays, and calls in a transaction', async () => {
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  const store = postgresStore({ schema: 'ledger_outbox', url: server.url });
+  await using semel = createSemel({ store, namespace: 'shadows' });
+  const sent: string[] = [];
+  const mail = semel.tool({
+    name: 'mail',
+    effect: 'irreversible',
+    per: 'ever',
+    identity: ['to'],
+    async run({ to }: { to: string; body?: string }) {
+      if (to === 'nobody') throw new Rejected('no such address');
+      sent.push(to);
+    },
+  });
+  const note = semel.tool({
+    name: 'note',
+    effect: 'write-non-idempotent',
+    per: 'ever',
+    // Its record may be gone before the row is: the row is marked.
+    window: '1s',
+    run: async (_: { id: number }) => 'written',
+  });
+  try {
+    await client.query('BEGIN');
+    await note.inTransaction(client, { id: 1 });
+    await mail.stage(client, { to: 'ada', body: 'one' }, { group: { name: 'a', strict: true } });
+    await mail.stage(client, { to: 'ada', body: 'two' });
+    await mail.stage(client, { to: 'nobody' }, { group: 'a' });
+    await note.stage(client, { id: 2 });
+    await client.query('COMMIT');
+    expect(await semel.outbox.drain()).toMatchObject({ delivered: 2, dead: 1 });
+    const [dead] = (await store.outbox?.list({ namespace: 'shadows', state: 'dead', limit: 9 })) ?? [];
+    const { n = 0, key = '' } = dead ?? {};
+    expect(await store.outbox?.find('shadows', key)).toMatchObject({ n });
+    expect(await store.outbox?.keep([{ n, dueAt: dead?.dueAt ?? 0 }], 1_000)).toMatchObject({ kept: [n] });
+    expect(await store.outbox?.retry(n)).toBe(true);
+    expect(await store.outbox?.drop(n)).toBe(true);
+    expect(sent).toEqual(['ada']);
+  } finally {
+    await client.end();
   }
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import type { SemelError } from 'semel';
 import { type RedisStore, redisStore } from 'semel/redis';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { claimRequest, take } from '../../src/testing/store-contract/attempt.ts';
 import { type RedisServer, startRedis } from '../servers/redis.ts';
@@ -84,7 +84,7 @@ test('restarted without persistence', async (context) => {
   await expectClosed(store);
 });
 
-test('put back to an earlier state', async (context) => {
+test('restored to an earlier state', async (context) => {
   await using world = await scene({ persistence: 'none', settings: { dbfilename: 'dump.rdb' } });
   if (world === undefined) return context.skip('there is no Redis');
   const store = world.store();
@@ -175,13 +175,11 @@ test('a restart that forgets nothing is not a loss', async (context) => {
   await world.server.kill();
   await world.server.restart();
   await expect
-    .poll(
-      async () =>
-        holder.renew().then(
-          (answer) => answer.held,
-          () => false,
-        ),
-      { timeout: 5_000 },
+    .poll(async () =>
+      holder.renew().then(
+        (answer) => answer.held,
+        () => false,
+      ),
     )
     .toBe(true);
   expect((await holder.succeed()).settled).toBe(true);
@@ -244,7 +242,7 @@ async function configure({ client }: Scene, settings: Record<string, string>): P
   for (const [name, value] of Object.entries(settings)) await client.config('SET', name, value);
 }
 
-test('records that were evicted are not taken for new ones, also by a program that starts later', async (context) => {
+test('evicted records do not count as new ones, even for a program that starts later', async (context) => {
   await using world = await scene();
   if (world === undefined) return context.skip('there is no Redis');
   const durable = () => redisStore({ client: world.client });
@@ -256,7 +254,7 @@ test('records that were evicted are not taken for new ones, also by a program th
   await Promise.all(Array.from({ length: 5_000 }, () => world.client.hget('semel{0}meta', 'id')));
   const used = /used_memory:(\d+)/.exec(await world.client.info('memory'))?.[1];
   await configure(world, { maxmemory: String(Number(used) - 2_000) });
-  await vi.waitFor(async () => expect(await world.client.exists(...keys.map(recordOf))).toBeLessThan(60));
+  await expect.poll(() => world.client.exists(...keys.map(recordOf))).toBeLessThan(60);
   await configure(world, { maxmemory: '0', 'maxmemory-policy': 'noeviction' });
   expect(await world.client.exists('semel{0}meta')).toBe(1);
   for (const ledger of [store, durable()])
@@ -268,7 +266,7 @@ test('records that were evicted are not taken for new ones, also by a program th
   await take(durable(), { key: 'mail.send/=new' });
 });
 
-test('a restart of the server, and counters that were reset, are not taken for an eviction', async (context) => {
+test('a restart of the server, and counters that were reset, do not count as an eviction', async (context) => {
   await using world = await scene();
   if (world === undefined) return context.skip('there is no Redis');
   await configure(world, evicting);
@@ -291,15 +289,16 @@ test('settings that are weakened while it is open: new claims are refused, and w
   await configure(world, { appendfsync: 'everysec' });
   passes(60_000);
   await store.read('shop', holder.key);
-  await vi.waitFor(async () => {
-    const error = await refusal(store.claim(claimRequest({ key: `mail.send/=${Math.random()}` })));
-    expect(error.code).toBe('STORE_UNSAFE');
-    expect(error.message).toContain('appendfsync is everysec');
-  });
+  await expect
+    .poll(() => refusal(store.claim(claimRequest({ key: `mail.send/=${Math.random()}` }))))
+    .toMatchObject({
+      code: 'STORE_UNSAFE',
+      message: expect.stringContaining('appendfsync is everysec'),
+    });
   await holder.succeed();
   await configure(world, { appendfsync: 'always' });
   passes(60_000);
-  await vi.waitFor(() => take(store, { key: 'mail.send/=after' }));
+  await expect.poll(() => take(store, { key: 'mail.send/=after' })).toBeDefined();
 });
 
 /** A real clock, but that more time passes. */

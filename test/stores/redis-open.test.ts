@@ -103,7 +103,7 @@ describe('clients', () => {
     });
   }
 
-  test('a pool whose commands overtake each other does not take a living holder for dead', async () => {
+  test('a pool whose commands overtake each other does not declare a live holder dead', async () => {
     const prefix = newPrefix();
     const leaseMs = 300;
     const holder = await take(redisStore({ client, prefix }), { leaseMs });
@@ -240,7 +240,7 @@ describe('durability is checked', () => {
   });
 });
 
-describe('failures are told apart', () => {
+describe('failures are distinguished', () => {
   const failing: Record<string, [string, boolean, RegExp]> = {
     "READONLY You can't write against a read only replica.": ['STORE_UNSAFE', true, /primary/],
     'LOADING Redis is loading the dataset in memory': ['STORE_UNAVAILABLE', true, /loading its data/],

@@ -66,7 +66,7 @@ test('a success whose reply was lost is sent again and settles', async () => {
   expect(await store.history(held.namespace, held.key)).toEqual([]);
 });
 
-test('what is seen is judged by the moment at which it was seen, however long the answer took', async () => {
+test('a record is judged by when it was read, however long the answer took', async () => {
   const { backend, open, advance } = setting();
   let backMs = 0;
   const store = open({
@@ -82,7 +82,7 @@ test('what is seen is judged by the moment at which it was seen, however long th
   expect(await store.read(theNamespace, theKey)).toMatchObject({ lapsed: false, leaseLeftMs: lease });
 });
 
-test("nothing is told of a moment that the store's clock has not reached", async () => {
+test("nothing is reported for a moment that the store's clock has not reached", async () => {
   const { open, setBack, now } = setting();
   const store = open();
   await take(store);
@@ -90,7 +90,7 @@ test("nothing is told of a moment that the store's clock has not reached", async
   expect((await store.read(theNamespace, theKey))?.readAt).toBe(now());
 });
 
-test('a store that takes seconds for every answer is waited for, not asked for ever', async () => {
+test('a store that takes seconds per answer is waited for, not polled for ever', async () => {
   const { backend, open, advance } = setting();
   let exchanges = 0;
   const store = open({
@@ -151,7 +151,7 @@ test('a new record and what is done to it at once begin above the floor', async 
   expect((await claimed).record?.generation).toBeGreaterThan(gone.fence);
 });
 
-test('what was asked before the store was closed is answered', async () => {
+test('requests made before the store was closed are answered', async () => {
   const { open } = setting();
   const store = open();
   const claimed = store.claim(claimRequest());

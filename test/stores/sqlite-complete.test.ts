@@ -80,7 +80,7 @@ function flip(file: string, at: number): void {
   writeFileSync(file, bytes);
 }
 
-describe('a ledger is refused that lacks what it was told:', () => {
+describe('a ledger that lacks confirmed writes is refused:', () => {
   const frame = 4096 + 24;
   const kinds: [string, (path: string) => void][] = [
     ['a byte of its log was flipped, in the header', (path) => flip(`${path}-wal`, 17)],
@@ -259,7 +259,7 @@ describe('no alarm is raised', () => {
     expect(await openingOf(path)).toBeUndefined();
   });
 
-  test('by checkpoints of other processes, under a process that goes on', async () => {
+  test('by checkpoints of other processes, while a process continues', async () => {
     const path = newPathInMemory();
     const store = sqliteStore({ path });
     for (let round = 0; round < 5; round += 1) {

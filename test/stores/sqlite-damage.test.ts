@@ -1,5 +1,6 @@
 // A ledger whose content was damaged: what was changed is noticed when it is read, one damaged record does not stop the
 // others, and a process that has heard of damage to the whole runs nothing more.
+import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
@@ -28,6 +29,21 @@ function change(path: string, sql: string): void {
   database.close();
 }
 
+/**
+ * Unlike ALTER TABLE, leaves the text of the schema as it is: what is renamed back is as it was. In a process of its own, since
+ * two SQLite libraries in one drop each other's locks.
+ */
+function rename(path: string, table: string, to: string): void {
+  const program = `
+    const database = require('better-sqlite3')(process.argv[1]).unsafeMode();
+    database.pragma('writable_schema = ON');
+    const version = database.pragma('schema_version', { simple: true });
+    database.exec("UPDATE sqlite_schema SET name = '${to}' WHERE type = 'table' AND name = '${table}'");
+    database.pragma('schema_version = ' + (version + 1));
+    database.close();`;
+  execFileSync(process.execPath, ['-e', program, path], { cwd: import.meta.dirname });
+}
+
 /** Large enough that opening does not look through it. */
 function grow(path: string): void {
   change(path, 'CREATE TABLE ballast AS SELECT zeroblob(1100000) AS room');
@@ -47,7 +63,7 @@ const codeOf = (asked: Promise<unknown>) =>
     (error) => `${error.code} ${error.retriable}`,
   );
 
-describe('one damaged record is refused and named, and the others go on:', () => {
+describe('one damaged record is refused and named, and the others still work:', () => {
   const kinds: [string, (path: string) => void, RegExp][] = [
     [
       'a byte of its result',
@@ -218,9 +234,13 @@ describe('damage of the whole is not for the caller to retry, and is heard once:
         runs += 1;
       });
     await call(1);
-    change(path, 'ALTER TABLE records RENAME TO gone');
+    rename(path, 'records', 'gone');
     expect(await codeOf(call(2))).not.toBe('answered');
-    change(path, 'ALTER TABLE gone RENAME TO records');
+    rename(path, 'gone', 'records');
+    // As before in every byte that counts: another process may use it.
+    const other = sqliteStore({ path });
+    await other.open();
+    await other.close();
     const before = runs;
     expect(await codeOf(call(3))).toBe('STORE_UNSAFE false');
     expect(runs).toBe(before);

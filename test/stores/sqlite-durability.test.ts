@@ -340,9 +340,13 @@ describe('a full disk', () => {
   test('of real bytes, on a file system of its own', async (context) => {
     const folder = join(newFolder(), 'small');
     mkdirSync(folder);
-    const { status, stderr } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder], {
-      encoding: 'utf8',
-    });
+    const { status, stderr } = spawnSync(
+      'mount',
+      ['-t', 'tmpfs', '-o', 'size=1m,mode=700', 'tmpfs', folder],
+      {
+        encoding: 'utf8',
+      },
+    );
     if (status !== 0) {
       console.log(`skipped: a full disk of real bytes: mount: ${stderr}`);
       context.skip('this user may not mount');

@@ -122,10 +122,24 @@ describe('a new ledger', () => {
     await store.close();
   });
 
-  test('in a world-writable folder is reported', async () => {
+  test.each([0o777, 0o1777, 0o702])('in a world-writable folder (%o) is refused', async (bits) => {
+    const path = newPath();
+    chmodSync(dirname(path), bits);
+    // Anybody could put a log there after we looked and before SQLite opens it.
+    await expect(sqliteStore({ path }).open()).rejects.toMatchObject({
+      code: 'STORE_UNSAFE',
+      message: expect.stringMatching(/Every user of this machine can write the folder .*semel\/ledger\.db/),
+    });
+    expect(readdirSync(dirname(path))).toEqual([]);
+    const own = sqliteStore({ path: join(dirname(path), 'semel', 'ledger.db') });
+    expect((await own.open()).warning).toBeUndefined();
+    await own.close();
+  });
+
+  test('in a world-writable folder is reported if it is shared on purpose', async () => {
     const path = newPath();
     chmodSync(dirname(path), 0o777);
-    const store = sqliteStore({ path });
+    const store = sqliteStore({ path, shared: true });
     expect((await store.open()).warning).toMatch(
       /Every user of this machine can write the folder .*chmod o-w/,
     );
@@ -137,7 +151,8 @@ describe('a new ledger', () => {
     chmodSync(dirname(path), 0o777);
     const said: string[] = [];
     const onWarning = (sentence: string) => void said.push(sentence);
-    await using semel = createSemel({ store: `sqlite:${path}`, namespace: 'test', onWarning });
+    const store = sqliteStore({ path, shared: true });
+    await using semel = createSemel({ store, namespace: 'test', onWarning });
     await semel.once('mail.welcome', 1, () => 'sent');
     await semel.once('mail.welcome', 2, () => 'sent');
     expect(said.filter((sentence) => /can write the folder/.test(sentence))).toHaveLength(1);

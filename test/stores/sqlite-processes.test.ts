@@ -49,7 +49,7 @@ test('six processes race over 200 keys: each key has exactly one winner', async 
   await store.close();
 });
 
-test('every answer a process got is still there after it was killed, and the others go on', async () => {
+test('every confirmed write survives a killed process, and the others continue', async () => {
   const path = newPath();
   const workers = await Promise.all([start(path, 4000, 4), start(path, 4000, 4), start(path, 300, 4)]);
   const [first, second, last] = workers as [Worker, Worker, Worker];

@@ -83,7 +83,7 @@ test('a record that was claimed again does not go with its old expiry', async ()
   expect(await store.prune(100)).toBe(0);
 });
 
-test('more than are read at once are found', async () => {
+test('finds more records than one read returns', async () => {
   const { store, pass, succeed } = ledger();
   for (let nth = 0; nth < 520; nth += 1) await succeed(`mail.send/=${nth}`);
   pass(window + hour);

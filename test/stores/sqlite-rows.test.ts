@@ -55,6 +55,7 @@ const fields: { [K in Exclude<keyof Row, 'leaseBoot' | 'leaseUntil'>]: fc.Arbitr
   prepared: maybe(text),
   content: maybe(text),
   result: maybe(result),
+  notes: fc.nat(),
   error: maybe(fc.record({ code: text, message: text, retriable: fc.boolean() })),
   news: maybe(news),
   createdAt: instant,

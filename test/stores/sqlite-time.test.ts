@@ -230,7 +230,7 @@ test('time is read after the lock was had', async () => {
   expect((await taken).record).toMatchObject({ createdAt: world.state.wall, leaseLeftMs: lease });
 });
 
-test('the uptime is not asked for on every call', async () => {
+test('the uptime is not read on every call', async () => {
   let asked = 0;
   const store = sqliteStore({
     path: newPath(),

@@ -54,8 +54,6 @@ describe.each(['postgres', 'redis'] as const)('%s', (kind) => {
       await store.read('shop', 'key').catch(() => undefined);
       proxy.calm();
     }
-    await expect
-      .poll(() => store.read('shop', 'key').then(() => 'answered', String), { timeout: 20_000 })
-      .toBe('answered');
+    await expect.poll(() => store.read('shop', 'key').then(() => 'answered', String)).toBe('answered');
   });
 });

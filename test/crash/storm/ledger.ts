@@ -5,14 +5,18 @@ import { resolveStore } from '../../../src/semel/place/store-choice.ts';
 import type { Store } from '../../../src/store/index.ts';
 import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
 import { movableClock } from '../../processes/movable-clock.ts';
+import { startDynamodb, testCredentials, testRegion } from '../../servers/dynamodb.ts';
 import { startPgbouncer } from '../../servers/pgbouncer.ts';
 import { startPostgres } from '../../servers/postgres.ts';
 import { startRedis } from '../../servers/redis.ts';
+import { startS3 } from '../../servers/s3.ts';
 import type { Server } from '../../servers/server.ts';
 
 export const storeNames = ['sqlite', 'postgres', 'redis'] as const;
-/** Not a store, but another way to one. */
-export const placeNames = [...storeNames, 'pgbouncer'] as const;
+/** Every request to these is one over HTTP: they get through less in the same time. */
+export const cellStoreNames = ['dynamodb', 's3'] as const;
+/** The last is not a store, but another way to one. */
+export const placeNames = [...storeNames, ...cellStoreNames, 'pgbouncer'] as const;
 export type StoreName = (typeof storeNames)[number];
 export type PlaceName = (typeof placeNames)[number];
 
@@ -47,6 +51,20 @@ export async function startLedger(
     if (server === undefined) throw new Error('A storm on Redis needs a Redis.');
     return farLedger(store, server.url, 'Redis, every write synced', server);
   }
+  if (store === 'dynamodb') {
+    const server = await startDynamodb();
+    return cellLedger(
+      store,
+      `dynamodb://storm?region=${testRegion}&endpoint=${server.endpoint}`,
+      'DynamoDB (dynalite, in memory)',
+      server,
+    );
+  }
+  if (store === 's3') {
+    const server = await startS3();
+    const address = `s3://storm/ledger?region=${testRegion}&endpoint=${server.endpoint}`;
+    return cellLedger(store, address, 'S3 (a stand-in, in memory)', server);
+  }
   const server = await startPostgres({ movableClock });
   const place = `Postgres ${server.version}`;
   if (store === 'postgres') return farLedger(store, server.url, place, server);
@@ -79,17 +97,35 @@ function sqliteLedger(path: string): StormLedger {
   };
 }
 
+/** The service is one of ours: it is not killed. */
+function cellLedger(
+  store: PlaceName,
+  address: string,
+  place: string,
+  service: { stop(): Promise<void> },
+): StormLedger {
+  process.env.AWS_ACCESS_KEY_ID = testCredentials.accessKeyId;
+  process.env.AWS_SECRET_ACCESS_KEY = testCredentials.secretAccessKey;
+  return {
+    ...ledgerAt(store, address, place),
+    server: undefined,
+    [Symbol.asyncDispose]: () => service.stop(),
+  };
+}
+
 function farLedger(store: PlaceName, address: string, place: string, server: Server): StormLedger {
+  return { ...ledgerAt(store, address, place), server, [Symbol.asyncDispose]: () => server.stop() };
+}
+
+function ledgerAt(store: PlaceName, address: string, place: string) {
   return {
     store,
     address,
     place,
-    server,
-    async after(inFlightForMs) {
+    async after(inFlightForMs: number) {
       // Its clock is its own: there is nothing to do but wait.
       await new Promise((resolve) => setTimeout(resolve, inFlightForMs));
       return { store: resolveStore(address, systemClock, systemRandom), clock: systemClock };
     },
-    [Symbol.asyncDispose]: () => server.stop(),
   };
 }

@@ -2,7 +2,7 @@
 import { describe, expect, inject, test } from 'vitest';
 import { formatViolation, shortfalls } from '../../support/checker/index.ts';
 import type { FaultCounts } from './faults.ts';
-import { type StoreName, storeNames } from './ledger.ts';
+import { cellStoreNames, type StoreName, storeNames } from './ledger.ts';
 import { minimumOf } from './minimum.ts';
 import { storm } from './storm.ts';
 
@@ -44,3 +44,27 @@ describe.each(storeNames)('a short storm on %s', (store) => {
     240_000,
   );
 });
+
+test.each(cellStoreNames)(
+  'a small storm on %s: nothing is doubled, nothing is lost',
+  async (store) => {
+    const seed = Math.floor(Math.random() * 2 ** 32);
+    // Few and small: every call is several requests, and afterwards each intent is called again and read.
+    const faults = { kill: 4, stop: 1 };
+    const report = await storm({
+      store,
+      seed,
+      workers: 2,
+      faults,
+      maxMs: 90_000,
+      leastEffects: 40,
+      faultEveryMs: 300,
+    });
+    const { logs: _logs, violations, notOnce, ...counts } = report;
+    console.log(JSON.stringify({ store, seed, ...counts }));
+    expect(violations.map(formatViolation).join('\n\n')).toBe('');
+    expect(notOnce).toEqual([]);
+    expect(report.faults.kill).toBe(faults.kill);
+  },
+  600_000,
+);

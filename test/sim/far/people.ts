@@ -6,6 +6,7 @@ import type {
   ClaimRequest,
   Held,
   Imported,
+  Note,
   StoredRecord,
   StoredResult,
 } from '../../../src/store/store.ts';
@@ -63,7 +64,12 @@ export function people(chance: Chance, periodEndsAt: number): People {
     if (kind < 60)
       return {
         name: 'renew',
-        request: { ...about, leaseMs: chance.pick(leases), inFlightForMs: chance.pick(spans) },
+        request: {
+          ...about,
+          leaseMs: chance.pick(leases),
+          inFlightForMs: chance.pick(spans),
+          ...(chance.happens(0.4) ? { note: noted() } : {}),
+        },
       };
     const inFlightForMs = chance.pick(spans);
     const rerunWithinMs = chance.happens(0.5) ? null : chance.pick(spans);
@@ -99,6 +105,10 @@ export function people(chance: Chance, periodEndsAt: number): People {
         found: chance.happens(0.2),
       },
     };
+  }
+
+  function noted(): Note {
+    return { remoteRef: chance.pick(['re_1', 're_2', null]), nth: chance.between(1, 3) };
   }
 
   /** Short, and long enough to be kept apart by stores that do so, or to be left out of what stays for good. */

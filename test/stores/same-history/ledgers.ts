@@ -3,12 +3,18 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemRandom } from '../../../src/core/clock.ts';
+import { metaName } from '../../../src/store/cells/index.ts';
+import { encodeMeta } from '../../../src/store/cells/meta.ts';
 import { memoryStore, type Store } from '../../../src/store/index.ts';
 import { remoteStore } from '../../../src/store/remote/remote-store.ts';
 import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
 import { newScratch } from '../../processes/scratch.ts';
+import { startDynamodb } from '../../servers/dynamodb.ts';
 import { startPostgres } from '../../servers/postgres.ts';
 import { startRedis } from '../../servers/redis.ts';
+import { startS3 } from '../../servers/s3.ts';
+import { type CellLedger, dynamodbLedger, s3Ledger } from '../cell-ledger.ts';
+import { type MemoryCells, memoryCells, nameOf } from '../memory-cells.ts';
 import { type MovableTime, movableTime } from '../movable-time.ts';
 import { movableLedger as movablePostgres } from '../postgres-ledger.ts';
 import { movableLedger as movableRedis } from '../redis-ledger.ts';
@@ -38,6 +44,24 @@ export const ledgers: Record<string, () => Promise<Ledger | undefined>> = {
         backend = remoteMemoryBackend(time.clock.now);
       },
       open: async () => remoteStore(backend, { clock: time.clock, random: systemRandom }),
+      advance: async (ms) => time.advance(ms),
+      async end() {},
+    };
+  },
+
+  async cells() {
+    let time: MovableTime;
+    let service: MemoryCells;
+    return {
+      async begin() {
+        time = movableTime();
+        service = memoryCells();
+        service.cells.set(nameOf(metaName), {
+          text: encodeMeta({ id: 'a ledger', floor: 0, prunedAt: 0 }),
+          tag: '0',
+        });
+      },
+      open: async () => service.open({ clock: time.clock }),
       advance: async (ms) => time.advance(ms),
       async end() {},
     };
@@ -89,7 +113,34 @@ export const ledgers: Record<string, () => Promise<Ledger | undefined>> = {
       },
     };
   },
+
+  async dynamodb() {
+    const server = await startDynamodb();
+    return cells(server.stop, dynamodbLedger(server.endpoint));
+  },
+
+  async s3() {
+    const server = await startS3();
+    return cells(server.stop, s3Ledger(server));
+  },
 };
+
+function cells(end: () => Promise<void>, ledger: CellLedger): Ledger {
+  let time: MovableTime;
+  return {
+    async begin() {
+      time = movableTime();
+      ledger.setClock(time.time().wall);
+      await ledger.empty();
+    },
+    open: () => ledger.open({ clock: time.clock }),
+    async advance(ms) {
+      time.advance(ms);
+      ledger.setClock(time.time().wall);
+    },
+    end,
+  };
+}
 
 /** What they are compared with. */
 export function reference(): Ledger {

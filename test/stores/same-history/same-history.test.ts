@@ -5,9 +5,11 @@ import { difference } from './play.ts';
 
 /** Histories in which a store differed once. */
 const regressions: readonly number[] = [];
-const runs = 200;
+/** Every request to these is one over HTTP; `cells` plays the others against the same code. */
+const slow = ['dynamodb', 's3'];
 
 describe.each(Object.keys(ledgers))('%s', (name) => {
+  const runs = slow.includes(name) ? 25 : 200;
   let ledger: Ledger | undefined;
   beforeAll(async () => {
     ledger = await ledgers[name]?.();
