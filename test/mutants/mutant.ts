@@ -8,8 +8,8 @@
 //   +++
 //   the text as a mistake would have it
 //
-// `sim`: the simulator must find it. `contract`: the suites must, and nobody knows yet which one does: a hunt writes the test
-// file that found it here, and that one is asked first from then on.
+// `sim`: the simulator must find it. A test file: that one must. `contract`: nobody knows yet which test does; a hunt asks the
+// suites, and writes the file that found it here.
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -65,7 +65,7 @@ function readMutant(path: string): Mutant {
   return { name: basename(path, '.mutant'), why, foundBy: foundBy as Finder, changes, path };
 }
 
-/** The next hunt asks this test file first. */
+/** The next hunt asks this test file. */
 export function remember({ path }: Mutant, file: string): void {
   const text = readFileSync(path, 'utf8');
   writeFileSync(path, text.replace(/^found by: .*$/m, `found by: ${file}`));

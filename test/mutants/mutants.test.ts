@@ -1,10 +1,11 @@
 // Every mutant still fits the source that it changes; `npm run mutants` lets simulator and suites look for them all.
-import { existsSync, readFileSync } from 'node:fs';
+import { appendFileSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { root } from './copy.ts';
-import { compareEvidence, describeEvidence } from './evidence.ts';
+import { describeEvidence, digestState, head, printRow, readRows, selectCurrent, toRow } from './evidence.ts';
 import { hunt } from './hunt.ts';
 import { emptyChecker, harmless, type Mutant, mutate, planted } from './mutant.ts';
 import { complaints } from './verdict.ts';
@@ -48,11 +49,47 @@ test('a run that misses one, takes fright at a harmless one, or sees too few by 
   expect(complaints({ planted: blind, harmless: quiet }).length).toBeGreaterThan(found.length);
 });
 
-test('evidence that lacks a mutant, or lists one that is gone, is noticed', () => {
-  const page = '| a | simulator | 3 |\n| b | suites |  |\n| c | – |  |\n';
-  expect(compareEvidence(page, ['a', 'b', 'c'])).toEqual({ missing: [], gone: [] });
-  expect(compareEvidence(page, ['a', 'c', 'd'])).toEqual({ missing: ['d'], gone: ['b'] });
-  expect(describeEvidence()).toMatch(/lists all \d+ mutants\.$|is OLD: .*npm run mutants -- --evidence$/);
+describe('the evidence', () => {
+  const commit = '0123456789ab';
+  const [first] = planted() as [Mutant];
+  const found = { mutant: first, by: 'contract' as const, seeds: undefined, what: 'x: a | b', seconds: 1 };
+  const row = toRow(found, commit);
+
+  test('is read as it was written', () => {
+    expect(readRows(`# Page\n\n${head}\n${printRow(row)}\n`)).toEqual([row]);
+    expect(describeEvidence()).toMatch(/ as they are now\.( Run: npm run mutants -- --evidence)?$/);
+  });
+
+  test('keeps what holds, and neither what was missed nor what has changed or is gone', () => {
+    const [harmlessOne] = harmless() as [Mutant];
+    const missed = { by: undefined, seeds: undefined, what: '', seconds: 1 };
+    const quiet = toRow({ mutant: harmlessOne, ...missed }, commit);
+    const changed = { ...row, state: 'aaaaaaaaaaaa' };
+    const gone = { ...row, name: 'no-such-mutant' };
+    const reported = { ...quiet, finder: 'suites' };
+    expect(selectCurrent([row, quiet])).toEqual([row, quiet]);
+    expect(selectCurrent([toRow({ mutant: first, ...missed }, commit), changed, gone, reported])).toEqual([]);
+  });
+
+  test('changes with the mutant, its finder, the source and the test', () => {
+    const [named] = planted().filter(({ foundBy }) => foundBy.endsWith('.test.ts')) as [Mutant];
+    const folder = mkdtempSync(join(tmpdir(), 'semel-evidence-'));
+    try {
+      const files = [...named.changes.map(({ file }) => file), named.foundBy];
+      for (const file of files) cpSync(join(root, file), join(folder, file));
+      const before = digestState(named, folder);
+      expect(digestState({ ...named, why: 'in other words' }, folder)).toBe(before);
+      expect(digestState({ ...named, foundBy: 'contract' }, folder)).not.toBe(before);
+      expect(digestState({ ...named, changes: named.changes.slice(1) }, folder)).not.toBe(before);
+      for (const file of files) {
+        appendFileSync(join(folder, file), '\n');
+        expect(digestState(named, folder)).not.toBe(before);
+        cpSync(join(root, file), join(folder, file));
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
 });
 
 const quick = ['release-on-throw', 'no-token-check-in-settle', 'same-provider-key-after-the-window'];

@@ -32,14 +32,6 @@ export function complaintOf({ mutant, by }: Finding): readonly string[] {
   return [];
 }
 
-export function row({ mutant, by, seeds, what, seconds }: Finding): string {
-  const finder = by === undefined ? '–' : by === 'sim' ? 'simulator' : 'suites';
-  const cells = [mutant.name, finder, seeds?.toLocaleString('en') ?? '', what.replaceAll('|', '\\|')];
-  return `| ${cells.join(' | ')} | ${Math.round(seconds)} s |`;
-}
-
-export const head = '| mutant | found by | seeds to find | invariant or test | time |\n|---|---|--:|---|--:|';
-
 export function summary({ planted, harmless }: Hunted): string {
   const by = (finder: Finding['by']) => planted.filter((finding) => finding.by === finder).length;
   const quiet = harmless.filter(({ by: finder }) => finder === undefined).length;
