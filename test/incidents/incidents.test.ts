@@ -11,7 +11,7 @@ for (const incident of incidents) {
     for (const { name, effects, inDoubt } of incident.ways) {
       test(`${name}: ${effects} landed, ${inDoubt} in doubt`, async () => {
         expect(await play(incident, name)).toEqual({ effects, inDoubt });
-      }, 60_000);
+      });
     }
 
     test('semel never lands more than was wanted, and less only where it says so', () => {

@@ -66,9 +66,10 @@ ${summaryTable(incidents, ({ title }) => `[${title}](#${anchorOf(title)})`)}
 ${incidents.map(section).join('\n')}`;
 }
 
-function section(incident: Incident): string {
+function section(incident: Incident, index: number, all: readonly Incident[]): string {
   const { title, file, happened, ways } = incident;
   const name = file.replace('./', 'test/incidents/');
+  const twin = all.slice(0, index).find((earlier) => earlier.file === file);
   const results = ways.map(({ name: way, comes }) => `- **${way}**: ${comes}`).join('\n');
   return `## ${title}
 
@@ -76,8 +77,12 @@ ${happened}
 
 ${results}
 
-${incident.script === undefined ? excerpt(name, incident) : scriptOf(name, incident.script)}
+${twin === undefined ? ownContract(name, incident) : `Its contract: see [${twin.title}](#${anchorOf(twin.title)}).`}
 `;
+}
+
+function ownContract(name: string, incident: Incident): string {
+  return incident.script === undefined ? excerpt(name, incident) : scriptOf(name, incident.script);
 }
 
 function excerpt(name: string, incident: Incident): string {
