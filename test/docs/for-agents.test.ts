@@ -1,7 +1,7 @@
 // llms.txt and the skill for coding agents name only what exists, and ship with the package.
 
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { errorCodes } from 'semel';
 import { describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
@@ -21,7 +21,8 @@ describe.each(files)('%s', (file) => {
   });
 
   test('names files, commands, doors and error codes that exist', () => {
-    const paths = [...all(/\]\(([^)]+)\)/g), ...all(/`((?:docs|skills)\/[\w./-]+)`/g)];
+    const linked = all(/\]\(([^)]+)\)/g).map((path) => join(dirname(file), path));
+    const paths = [...linked, ...all(/`((?:docs|skills)\/[\w./-]+)`/g)];
     expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
     const commands = all(/`(?:npx )?semel ([a-z]+)\b/g);
     expect(commands.filter((name) => !(name in summaries))).toEqual([]);

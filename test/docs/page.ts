@@ -22,9 +22,7 @@ export function readPage(path: string): Page {
 }
 
 export function allPages(): Page[] {
-  return [...globSync('*.md', { cwd: root }), ...globSync('docs/**/*.md', { cwd: root })]
-    .sort()
-    .map(readPage);
+  return globSync(['*.md', 'docs/**/*.md', 'examples/*.md'], { cwd: root }).sort().map(readPage);
 }
 
 export function headings({ unfenced }: Page, level?: number): string[] {

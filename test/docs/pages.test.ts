@@ -32,7 +32,7 @@ describe('docs/reference/errors.md', () => {
   });
 });
 
-test('docs/reference/semantics.md tells of every error code who may try again', () => {
+test('docs/reference/semantics.md says for every error code who may try again', () => {
   const table = rows(readPage('docs/reference/semantics.md'), 'Who may try again').slice(1);
   const told = Object.fromEntries(
     table.flatMap(([who, , codes]) => words(codes!).map((code) => [code, who!.replaceAll('*', '')])),
@@ -212,7 +212,9 @@ const context: Record<keyof AttemptContext, true> = {
   signal: true,
   dispatch: true,
   note: true,
+  step: true,
   prepared: true,
+  tx: true,
 };
 
 const receipt: Record<keyof Receipt, true> = {
@@ -231,6 +233,7 @@ const receipt: Record<keyof Receipt, true> = {
   omitted: true,
   unguarded: true,
   acceptedRepeat: true,
+  uncommitted: true,
   weak: true,
   observed: true,
 };
