@@ -15,7 +15,6 @@ const doors = Object.entries(manifest.exports).flatMap(([door, target]) => {
 
 /** The longest first, so that none of them is left alone at the end. Vitest would go by the size of a file. */
 const longest = [
-  'crash/storm/',
   'cli/run.test.ts',
   'stores/dynamodb-contract',
   'jobs/kills',
@@ -41,10 +40,22 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+const storms = 'test/**/storm/*.test.ts';
+
 export default defineConfig({
   resolve: { alias: doors },
   test: {
-    include: ['test/**/*.test.ts', 'src/**/*.test.ts'],
+    projects: [
+      {
+        extends: true,
+        test: { name: 'tests', include: ['test/**/*.test.ts', 'src/**/*.test.ts'], exclude: [storms] },
+      },
+      {
+        // After all others, and one at a time: a storm in which a busy machine does little proves nothing.
+        extends: true,
+        test: { name: 'storms', include: [storms], maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
+    ],
     // Tests start, stop and kill child processes; a worker of its own keeps signals and open handles apart.
     pool: 'forks',
     // Most of them wait for processes: more at a time than there are cores.

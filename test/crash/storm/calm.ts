@@ -1,6 +1,7 @@
 // After a storm, when none of its processes is left: doubts are decided, every caller comes back, and what the ledger
 // then holds is read.
 
+import { setTimeout as delay } from 'node:timers/promises';
 import { createSemel, type Semel } from '../../../src/index.ts';
 import type { StoredRecord, StoreEvent } from '../../../src/store/index.ts';
 import { hookedStore } from '../../processes/hooked-store.ts';
@@ -8,7 +9,7 @@ import type { LandedEffect } from '../../support/effect-server/index.ts';
 import { toolOf } from '../tools.ts';
 import type { StormLedger } from './ledger.ts';
 import { somebody } from './person.ts';
-import { contracts, inFlightForMs, namespace, termsOf } from './terms.ts';
+import { contracts, inFlightForMs, monotonicMs, namespace, termsOf } from './terms.ts';
 import { openWorkLog } from './work-log.ts';
 
 export interface Calm {
@@ -17,10 +18,12 @@ export interface Calm {
   readonly events: readonly StoreEvent[];
 }
 
-/** No process of the storm is left: doubts are decided, and every caller comes back once. */
 /** How often a caller comes back while it hears that the same call may be made again. */
 const maxCalls = 10;
+/** How long a doubt may be too young for a verdict: stores count time more coarsely than this process. */
+const maxWaitMs = 60_000;
 
+/** No process of the storm is left: doubts are decided, and every caller comes back once. */
 export async function calm(
   ledger: StormLedger,
   url: string,
@@ -45,9 +48,10 @@ export async function calm(
   );
   try {
     await semel.doubts.sweep();
-    // A long storm leaves more open than one look shows.
+    // A long storm leaves more open than one look shows, and of the last doubts it may be too early to say anything.
     const person = somebody(semel, effects, null);
-    while ((await person.look()) > 0);
+    const until = monotonicMs() + maxWaitMs;
+    while ((await person.look()) > 0 || ((await hasDoubts(semel)) && monotonicMs() < until)) await delay(50);
     const open = await all(semel);
     await manyAtOnce(open, async ({ contract, args }) => {
       const { intent } = args as { intent: string };
@@ -83,6 +87,11 @@ async function manyAtOnce<T>(items: readonly T[], act: (item: T) => Promise<void
       for (const item of left) await act(item);
     }),
   );
+}
+
+async function hasDoubts(semel: Semel): Promise<boolean> {
+  const { items } = await semel.doubts.list({ limit: 1_000 });
+  return items.some(({ inDoubt }) => inDoubt);
 }
 
 async function all(semel: Semel) {

@@ -41,7 +41,8 @@ describe.each(storeNames)('a short storm on %s', (store) => {
       }
       expect(missing).toEqual([]);
     },
-    240_000,
+    // Three rounds, each with its calm.
+    600_000,
   );
 });
 
