@@ -29,7 +29,8 @@ const schema = {
 };
 /** Of our items. */
 const attributes = ['p', 'k', 'tag', 'text', 'part'];
-const pauseMs = 250;
+const firstPauseMs = 10;
+const longestPauseMs = 500;
 const patienceMs = 60_000;
 
 export async function openTable({
@@ -46,7 +47,7 @@ export async function openTable({
   readonly clock: Clock;
 }): Promise<void> {
   const startedAt = clock.mono();
-  for (;;) {
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, 2 * pauseMs)) {
     const found = (await describe()) ?? (await create());
     if (found?.TableStatus === 'ACTIVE' || found?.TableStatus === 'UPDATING') {
       refuseUnfit(found);
