@@ -30,6 +30,8 @@ export interface Finding {
 
 /** Written so that a mistake of a mutant (a loop without end) ends too. */
 const longestMs = 10 * 60_000;
+/** Whole suites take longer than that by themselves where the machine is busy. */
+const longestSuitesMs = 40 * 60_000;
 
 export async function hunt(mutant: Mutant, effort: Effort): Promise<Finding> {
   const startedAt = performance.now();
@@ -140,11 +142,11 @@ async function bySuite(copy: Copy, suite: Suite): Promise<Found> {
     ...reporter,
     ...suite,
   ];
-  const { code, errors, isOver } = await run(copy, vitest);
+  const mayTakeMs = isOneFile(suite) ? longestMs : longestSuitesMs;
+  const { code, errors, isOver } = await run(copy, vitest, mayTakeMs);
   if (!isOver) {
-    // Whole suites may take this long by themselves, a single file does not.
     if (!isOneFile(suite))
-      throw new Error(`${suite.join(', ')}: not finished after ${longestMs / 60_000} minutes.`);
+      throw new Error(`${suite.join(', ')}: not finished after ${mayTakeMs / 60_000} minutes.`);
     return { by: 'contract', seeds: undefined, what: `${suite[0]} does not end` };
   }
   if (code === 0) return undefined;
@@ -178,7 +180,7 @@ process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-function run({ folder }: Copy, args: readonly string[]): Promise<Ran> {
+function run({ folder }: Copy, args: readonly string[], mayTakeMs = longestMs): Promise<Ran> {
   return new Promise((resolve, reject) => {
     // A snapshot of the schema would see every change of it; what is asked is who sees what the change does.
     const env = { ...process.env, UPDATE_SCHEMA: '1' };
@@ -190,7 +192,7 @@ function run({ folder }: Copy, args: readonly string[]): Promise<Ran> {
     const timer = setTimeout(() => {
       isOver = false;
       child.kill('SIGKILL');
-    }, longestMs);
+    }, mayTakeMs);
     child.stdout.on('data', (text) => {
       output += String(text);
       // It has said what it found: whatever a mutant keeps open need not be waited for.
