@@ -17,6 +17,36 @@ test('an error before anything runs is reported once, and not retried for ever',
   await expect(guard?.call({ args: {}, identity }, () => 1)).rejects.toThrow('these messages cannot be read');
 });
 
+const long = `call_1__thought__${'Ab3'.repeat(3_000)}`;
+
+test.each(['', ' ', long, `call_\ud800`])(
+  'a call id that only its provider could correct stops nothing: %.20j',
+  async (toolCallId) => {
+    await using semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
+    const guard = createGuard(semel, 'mail', 'write-non-idempotent');
+    let sent = 0;
+    const call = () =>
+      semel.within({ conversation: 'c', turn: '1' }, () =>
+        guard?.call({ args: {}, toolCallId }, () => ++sent),
+      );
+    expect([await call(), await call()]).toMatchObject([
+      { ok: true, value: 1 },
+      { ok: true, value: 1 },
+    ]);
+  },
+);
+
+test('long call ids that differ only at their end tell calls apart', async () => {
+  await using semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
+  const guard = createGuard(semel, 'mail', { effect: 'write-non-idempotent', repeat: 'by-call' });
+  let sent = 0;
+  for (const toolCallId of [`${long}a`, `${long}b`, `${long}a`])
+    await semel.within({ conversation: 'c', turn: '1' }, () =>
+      guard?.call({ args: {}, toolCallId }, () => ++sent),
+    );
+  expect(sent).toBe(2);
+});
+
 const order = z.object({ lines: z.array(z.object({ sku: z.string(), idempotency_key: z.string() })) });
 
 test.each<[string, unknown, RegExp]>([

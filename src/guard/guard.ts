@@ -6,7 +6,7 @@ import type { AttemptContext } from '../call/index.ts';
 import { listCauses } from '../core/contract/classify.ts';
 import type { ContractPer } from '../core/contract/period.ts';
 import { type ErrorValue, SemelError } from '../core/errors.ts';
-import { shortDigest } from '../core/key/key.ts';
+import { digest, shortDigest } from '../core/key/key.ts';
 import type { Receipt } from '../core/receipt.ts';
 import { NotLanded } from '../core/signals.ts';
 import {
@@ -191,7 +191,8 @@ function cloneWith(tool: ToolFunction<unknown, unknown>, execute: Execute): Clon
     });
 }
 
-function callOptions({ toolCallId, key, signal }: FrameworkCall, byCall: boolean): CallOptions {
+function callOptions({ toolCallId: given, key, signal }: FrameworkCall, byCall: boolean): CallOptions {
+  const toolCallId = toCallId(given);
   return {
     ...(toolCallId === undefined ? {} : { toolCallId }),
     ...(signal === undefined ? {} : { signal }),
@@ -199,6 +200,18 @@ function callOptions({ toolCallId, key, signal }: FrameworkCall, byCall: boolean
     ...(byCall && toolCallId !== undefined ? { again: `call ${toolCallId}` } : {}),
   };
 }
+
+/**
+ * The provider chooses the id, and neither the model nor the program can correct it: some send none, others put kilobytes of state into
+ * it. A long one keeps its beginning, which may name the tool, and gets a digest of the whole.
+ */
+function toCallId(given: string | undefined): string | undefined {
+  const id = given?.toWellFormed();
+  if (id === undefined || id.trim() === '') return undefined;
+  return id.length > maxCallId ? `${id.slice(0, maxCallId).toWellFormed()}~${digest(id)}` : id;
+}
+
+const maxCallId = 200;
 
 function withIdentity<T>(
   semel: Semel,
@@ -216,7 +229,7 @@ async function callTool(
   call: FrameworkCall,
   byCall: boolean,
 ): Promise<Answer> {
-  if (byCall && call.toolCallId === undefined)
+  if (byCall && toCallId(call.toolCallId) === undefined)
     warnerOf(tool)?.(
       `${tool.contract.name}: \`repeat: 'by-call'\` has no effect, because its calls come without a tool call id: ` +
         'equal calls of one turn count as one.',

@@ -379,6 +379,42 @@ test('a named identity is passed on, and a guessed one is marked as a guess', as
   expect(warnings.join()).toMatch(/mail: the turn was guessed/);
 });
 
+test('instructions that change with each step are not part of a guessed turn; words of the user are', async () => {
+  let done = 0;
+  const tools = guard(
+    semel,
+    { mail: { inputSchema, execute: () => ++done } },
+    { mail: 'write-non-idempotent' },
+  );
+  const [first, second] = ['call_9f2c1a7e5b3d4c6f8a01', 'call_0b7d3e9a1c5f4286ab12'] as const;
+  const content = [{ type: 'tool-call', toolCallId: first, toolName: 'mail', input: args }];
+  const step = (time: string, words: string, ...more: object[]) => [
+    { role: 'system', content: `It is ${time}.` },
+    { role: 'user', content: words },
+    ...more,
+  ];
+  expect(await execute(tools.mail, first, step('12:00', 'hi'))).toBe(1);
+  expect(await execute(tools.mail, second, step('12:01', 'hi', { role: 'assistant', content }))).toBe(1);
+  expect(await execute(tools.mail, second, step('12:01', 'hi again'))).toBe(2);
+});
+
+test('a generator belongs to the turn that it was called in, wherever it is read', async () => {
+  let done = 0;
+  const parts = async function* (_args: unknown, _options: unknown) {
+    yield 'working';
+    yield ++done;
+  };
+  const tools = guard(semel, { mail: { inputSchema, execute: parts } }, { mail: 'write-non-idempotent' });
+  const call = () => inTurn(() => tools.mail.execute(args, asked('c'))) as AsyncIterable<unknown>;
+  const read = async () => {
+    const seen = [];
+    for await (const part of call()) seen.push(part);
+    return seen;
+  };
+  expect(await read()).toEqual(['working', 1]);
+  expect(await read()).toEqual([1]);
+});
+
 test('without any message there is nothing to guess from: the model gets an error, and nothing runs', async () => {
   let done = 0;
   const tools = guard(

@@ -273,6 +273,25 @@ describe('4.2 calls of one step are tasks of their own', () => {
   );
 });
 
+test.each(
+  guarded.flatMap((guarding) => [
+    [guarding, { durability: 'exit' as const }] as const,
+    [guarding, { checkpointDuring: false }] as const,
+  ]),
+)(
+  '4.2 a run that was lost with its checkpoints, made again with the same words, repeats nothing (guarded %s, %o)',
+  async (guarding, lost) => {
+    const config = { ...thread('t'), ...lost };
+    const { middleware } = crashAfter('ada');
+    const before = stage(guarding, { script: [[to('ada')]], outside: [middleware] });
+    await expect(before.agent.invoke(says('Write.'), config)).rejects.toThrow('The process died.');
+    const after = stage(guarding, { script: [[to('ada')]] });
+    await after.agent.invoke(says('Write.'), config);
+    expect(sent).toEqual(['ada']);
+    expect(warnings.join('\n')).toMatch(/guessed/);
+  },
+);
+
 describe('4.3 a replay is a message of the call that is answered now', () => {
   test.each(guarded)('4.3 with its tool_call_id, and not with the old one (guarded %s)', async (guarding) => {
     const run = async () => {

@@ -68,7 +68,7 @@ function wrapTool(tool: AiTool, guarding: Guard, execute: AnyFunction, notes: Mo
   ): Promise<unknown> => {
     const { toolCallId, abortSignal: signal, messages } = options;
     const identity = () =>
-      guessIdentity(messages, { isUser, callsIn, first: firstCall(messages, toolCallId) });
+      guessIdentity(withoutSystem(messages), { isUser, callsIn, first: firstCall(messages, toolCallId) });
     const answer: Answer = await guarding.call({ args: input, toolCallId, signal, identity }, run);
     if (!answer.ok) return answer.error;
     const { value: output, note } = answer;
@@ -97,7 +97,16 @@ function ownTool(tool: { readonly input: unknown; readonly description: unknown 
 const itself: AnyFunction = () => undefined;
 
 function isUser(message: unknown): boolean {
-  return (message as { role?: unknown } | null)?.role === 'user';
+  return roleOf(message) === 'user';
+}
+
+function roleOf(message: unknown): unknown {
+  return (message as { role?: unknown } | null)?.role;
+}
+
+/** Instructions are the program's words, and may change with each step: the time, or what is left to do. */
+function withoutSystem(messages: unknown): unknown {
+  return Array.isArray(messages) ? messages.filter((message) => roleOf(message) !== 'system') : messages;
 }
 
 function callsIn(message: unknown): readonly unknown[] {

@@ -1,6 +1,7 @@
 // Supports generator tools: what they yield is shown while they work, and the last value is the result. Only the result is
 // stored and replayed.
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { AnyFunction, ExecuteOptions } from './tool-set.ts';
 
 export type Calling = (
@@ -13,18 +14,24 @@ export function wrapExecute(execute: AnyFunction, call: Calling): AnyFunction {
   if (!isGenerator(execute))
     return (input: unknown, options: ExecuteOptions = {}) =>
       call(input, options, async (args) => lastPart(await execute(args, options)));
-  return async function* (input: unknown, options: ExecuteOptions = {}) {
-    const parts = channel();
-    const calling = call(input, options, (args) => lastPart(execute(args, options), parts.put));
-    calling.then(parts.end, parts.end);
-    let shown: unknown = nothing;
-    for await (const part of parts) {
-      shown = part;
-      yield part;
-    }
-    const value = await calling;
-    if (!Object.is(value, shown)) yield value;
+  return (input: unknown, options: ExecuteOptions = {}) => {
+    // A generator starts when it is first read, perhaps outside of the `within` that it was called in.
+    const here = AsyncLocalStorage.snapshot();
+    return stream((see) => here(() => call(input, options, (args) => lastPart(execute(args, options), see))));
   };
+}
+
+async function* stream(start: (see: (part: unknown) => void) => Promise<unknown>): AsyncGenerator<unknown> {
+  const parts = channel();
+  const calling = start(parts.put);
+  calling.then(parts.end, parts.end);
+  let shown: unknown = nothing;
+  for await (const part of parts) {
+    shown = part;
+    yield part;
+  }
+  const value = await calling;
+  if (!Object.is(value, shown)) yield value;
 }
 
 const nothing: unique symbol = Symbol('nothing');

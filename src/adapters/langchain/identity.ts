@@ -8,24 +8,30 @@ interface Message {
   readonly type?: unknown;
   readonly content?: unknown;
   readonly tool_calls?: readonly unknown[];
+  readonly additional_kwargs?: Readonly<Record<string, unknown>>;
 }
 
-export function findIdentity({ state, configurable = {}, toolCall }: CallConfig): Guess {
+export function findIdentity(config: CallConfig): Guess {
+  const { state, configurable = {}, toolCall, durability, checkpointDuring } = config;
   const messages = messagesOf(state);
   const { thread_id: thread, checkpoint_ns: place, __pregel_checkpointer: checkpointer } = configurable;
   const conversation = thread === undefined || thread === null ? undefined : String(thread);
   const id = lastQuestion(messages)?.id;
-  // Without a checkpointer, a message gets a new random id in each run. A nested agent gets a new question with every plan of
-  // the outer one.
-  const isStableId =
-    typeof id === 'string' && !isNested(place) && (checkpointer !== undefined || !randomId.test(id));
+  // Checkpoints that are written at the exit do not exist if the process dies: the same words then come back under another id.
+  const isKept = checkpointer !== undefined && durability !== 'exit' && checkpointDuring !== false;
+  // Unless its thread is kept, a message gets a new random id in each run. A nested agent gets a new question with every plan
+  // of the outer one.
+  const isStableId = typeof id === 'string' && !isNested(place) && (isKept || !randomId.test(id));
   if (conversation !== undefined && isStableId) return { conversation, turn: id };
-  const guess = guessIdentity(messages, {
-    isUser: isHuman,
-    callsIn,
-    first: toolCall?.id,
-    wordsOf: withoutId,
-  });
+  // A summary changes the words before the question in the middle of a run.
+  const guess = messages.some(isSummary)
+    ? {}
+    : guessIdentity(messages, {
+        isUser: isHuman,
+        callsIn,
+        first: toolCall?.id,
+        wordsOf: withoutId,
+      });
   return conversation === undefined ? guess : { ...guess, conversation };
 }
 
@@ -54,7 +60,15 @@ function messagesOf(state: unknown): readonly Message[] {
 }
 
 function isHuman(message: unknown): boolean {
-  return (message as Message | null)?.type === 'human';
+  return (message as Message | null)?.type === 'human' && !isSummary(message as Message);
+}
+
+/**
+ * `summarizationMiddleware` replaces messages with a human message under the id of the thread's first one. It is not a question:
+ * taken for one, a call would belong to the first turn.
+ */
+function isSummary(message: Message | null): boolean {
+  return message?.additional_kwargs?.lc_source === 'summarization';
 }
 
 /** The message that asks for this call is among them. */

@@ -28,6 +28,10 @@ export interface CallConfig {
   readonly signal?: AbortSignal;
   readonly state?: unknown;
   readonly configurable?: Readonly<Record<string, unknown>>;
+  /** When LangGraph writes its checkpoints. */
+  readonly durability?: unknown;
+  /** Its older form: false is `exit`. */
+  readonly checkpointDuring?: unknown;
 }
 
 /** As its function gets it, after its schema. */
