@@ -47,8 +47,9 @@ export function guard<Params extends readonly unknown[], Result>(
   if (guardedTool === undefined) return handler;
   const { answer } = createToolGuard(semel, guardedTool, { errors, runAgain: repeatsFor(semel).runAgain });
   return async (...params: Params): Promise<Result> => {
-    // Without a schema the SDK passes no args.
-    const [args, extra] = params.length > 1 ? params : [{}, params[0]];
+    // Without a schema the SDK passes no args. Your own code may pass args alone: taken for `extra`, all calls would be equal.
+    const hasArgs = params.length > 1 || !isExtra(params[0]);
+    const [args = {}, extra] = hasArgs ? params : [{}, params[0]];
     const call = toToolCall(name, args, extra);
     const own = readCaller(extra);
     const isNamed = namedCaller() !== undefined;
@@ -60,7 +61,7 @@ export function guard<Params extends readonly unknown[], Result>(
       identity: {},
     };
     const reply = await answer(call, caller, async (_key, _signal, firstArgs) => {
-      const sent = params.length > 1 && firstArgs !== undefined ? ([firstArgs, extra] as const) : params;
+      const sent = hasArgs && firstArgs !== undefined ? [firstArgs, ...params.slice(1)] : params;
       const result = ((await handler(...(sent as Params))) ?? {}) as ToolResult;
       return { jsonrpc: '2.0', id: call.id, result };
     });
@@ -127,6 +128,11 @@ function isVisitRequest(error: unknown): boolean {
 function readFact(extra: unknown, name: string): unknown {
   const params = asRecord(extra);
   return asRecord(params.mcpReq)[name] ?? params[name];
+}
+
+/** What either version of the SDK passes with a request: its signal, which no args from a client can have. */
+function isExtra(param: unknown): boolean {
+  return typeof asRecord(readFact(param, 'signal')).addEventListener === 'function';
 }
 
 function toToolCall(name: string, args: unknown, extra: unknown): ToolCall {

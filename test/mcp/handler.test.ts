@@ -94,6 +94,24 @@ describe.each(['v1', 'v2'] as const)('a server of SDK %s', (version) => {
     expect(ran).toBe(2);
   });
 
+  test('a tool without a schema gets `extra` alone: its calls are equal', async () => {
+    let ran = 0;
+    const handler = guard(memory(), 'ping', { effect: 'write-non-idempotent' }, (extra: object) => {
+      ran += 1;
+      return done(Object.keys(extra).length > 0 ? 'extra' : 'nothing');
+    });
+    const info = { name: 'shop', version: '1.0.0' };
+    const server = (version === 'v1' ? new McpServerV1(info) : new McpServerV2(info)) as McpServerV1;
+    server.registerTool('ping', {}, handler as never);
+    const [here, there] = version === 'v1' ? MemoryV1.createLinkedPair() : MemoryV2.createLinkedPair();
+    const client = (version === 'v1' ? new ClientV1(info) : new ClientV2(info)) as ClientV1;
+    await Promise.all([server.connect(there as never), client.connect(here as never)]);
+    const ask = async () => (await client.callTool({ name: 'ping' })) as unknown as CallResult;
+    expect((await ask()).content).toEqual(done('extra').content);
+    expect(isQuestion(await ask())).toBe(true);
+    expect(ran).toBe(1);
+  });
+
   test('what it throws means what the signals say, else it is in doubt', async () => {
     const fail: Record<string, Error> = {
       lost: new Error('socket hang up'),
@@ -335,6 +353,23 @@ describe('over stdio, of two accounts on one ledger', () => {
     await asAnn('old key');
     expect((await asAnn('new key'))._meta?.[replayed]).toBe(true);
   });
+});
+
+test('called by your own code with args alone, other args are another call', async () => {
+  const seen: string[] = [];
+  const send = guard(
+    memory(),
+    'send',
+    { effect: 'write-non-idempotent', per: 'ever' },
+    (args: { to: string }) => {
+      seen.push(args.to);
+      return done(`sent to ${args.to}`);
+    },
+  );
+  expect(await send({ to: 'ann' })).toEqual(done('sent to ann'));
+  expect(await send({ to: 'bob' })).toEqual(done('sent to bob'));
+  expect(await send({ to: 'ann' })).toMatchObject({ _meta: { [replayed]: true } });
+  expect(seen).toEqual(['ann', 'bob']);
 });
 
 test('a meaning of errors that there is not, and a handler that is forgotten, are refused when the tool is made', () => {
