@@ -4,8 +4,15 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import fastify from 'fastify';
+import { type Context, Hono } from 'hono';
 import type { Semel } from 'semel';
-import { type IdempotentOptions, idempotentExpress, idempotentFastify } from 'semel/http';
+import {
+  type IdempotentOptions,
+  idempotent,
+  idempotentExpress,
+  idempotentFastify,
+  idempotentHono,
+} from 'semel/http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { rig } from '../library/support.ts';
 
@@ -119,4 +126,49 @@ describe('a body', () => {
     expect(await post(url, form, 'a file')).toBe(500);
     expect([handled, errors]).toEqual([[], ['fingerprint']]);
   });
+
+  const read = async (request: { formData(): Promise<FormData> }) => (await request.formData()).get('item');
+  const named = (name: string) => ({ name, caller: 'anonymous' }) as const;
+
+  test.each([
+    [
+      'of a web request',
+      (semel: Semel) =>
+        idempotent(semel, { ...named('web'), fingerprint: read }, async (request) => {
+          handled.push(await read(request));
+          return new globalThis.Response();
+        }),
+    ],
+    [
+      'in Hono',
+      (semel: Semel) => {
+        const fingerprint = (c: Context) => read(c.req);
+        const handle = idempotentHono(semel, { ...named('hono'), fingerprint }, async (c) => {
+          handled.push(await read(c.req));
+          return c.body(null);
+        });
+        const app = new Hono().post('/orders', handle);
+        return async (request: globalThis.Request) => app.fetch(request);
+      },
+    ],
+  ])(
+    '%s can be read by a fingerprint and by the handler: a form is written anew at each attempt',
+    async (_, make) => {
+      const { semel } = rig();
+      const handle = make(semel);
+      const send = async (item: string) => {
+        const body = new FormData();
+        body.set('item', item);
+        const headers = { 'idempotency-key': 'k-1' };
+        const request = new globalThis.Request('https://shop.example/orders', {
+          method: 'POST',
+          headers,
+          body,
+        });
+        return (await handle(request)).status;
+      };
+      expect([await send('lamp'), await send('lamp'), await send('chair')]).toEqual([200, 200, 422]);
+      expect(handled).toEqual(['lamp']);
+    },
+  );
 });

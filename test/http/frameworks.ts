@@ -174,9 +174,9 @@ export const frameworks: readonly Framework[] = [
       return listen(createServer(app));
     },
   })),
-  {
-    name: 'Fastify',
-    async start(semel, terms, work) {
+  ...[false, true].map((isWeb) => ({
+    name: isWeb ? 'Fastify with web responses' : 'Fastify',
+    async start(semel: Semel, terms: Terms, work: Work) {
       const app = fastify();
       app.addHook('onRequest', async (_request, reply) => void reply.header('x-served-by', 'fastify'));
       app.post(
@@ -185,13 +185,9 @@ export const frameworks: readonly Framework[] = [
           semel,
           { name, caller: (request: FastifyRequest) => user(request.headers['x-user']), ...terms },
           async (request, reply: FastifyReply, ctx) => {
-            const {
-              status = 201,
-              headers = {},
-              body = '',
-              pieces,
-              cookies = [],
-            } = await work(request.body, ctx);
+            const said = await work(request.body, ctx);
+            if (isWeb) return toResponse(said);
+            const { status = 201, headers = {}, body = '', pieces, cookies = [] } = said;
             reply.code(status).type('application/json').headers(headers);
             for (const cookie of cookies) reply.header('set-cookie', cookie);
             return pieces === undefined ? body : Readable.from(pieces);
@@ -207,5 +203,5 @@ export const frameworks: readonly Framework[] = [
         },
       };
     },
-  },
+  })),
 ];

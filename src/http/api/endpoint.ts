@@ -32,6 +32,8 @@ export interface Asked<Incoming> {
   }): Promise<{ raw: Uint8Array } | { parsed: unknown } | undefined>;
   /** The handler finds the body where `readBody` leaves it. */
   readonly leavesBody?: boolean;
+  /** The request with a body that can be read once more, for a `fingerprint` of the user's own. @default incoming */
+  readonly withBody?: () => Incoming;
 }
 
 /** Runs the handler, and reads its response as far as it is kept. */
@@ -111,7 +113,7 @@ export function createEndpoint<Incoming>(
   markExternal(receiver.tool);
 
   async function answer(asked: Asked<Incoming>, execute: Execute): Promise<Outgoing> {
-    const { incoming, method, url } = asked;
+    const { incoming, method, url, withBody = () => incoming } = asked;
     if (safeMethods.has(method))
       throw new BodyRefused(405, `${method} needs no Idempotency-Key.`, 'Guard only what changes something.');
     const key = readIdempotencyKey(asked.key);
@@ -128,7 +130,7 @@ export function createEndpoint<Incoming>(
     // Compared by a part of it, another body would be answered with the response to this one.
     if (fingerprint === undefined && body === undefined) throw notWhole(name);
     const payload = digestPayload(
-      fingerprint === undefined ? { query, ...body } : { parsed: await fingerprint(incoming) },
+      fingerprint === undefined ? { query, ...body } : { parsed: await fingerprint(withBody()) },
     );
     let own: { readonly captured: Captured; readonly stored: unknown } | undefined;
     const executeHere = async (ctx: AttemptContext) => {

@@ -100,12 +100,13 @@ export function idempotentFastify<
       if (held === undefined) return payload;
       heldBack.delete(request);
       held.isTaken = true;
+      const body = payload instanceof Response ? unpack(reply, payload) : payload;
       const about = { status: reply.statusCode, headers: listHeaders(reply.getHeaders()) };
-      let sent = payload;
+      let sent: unknown = body;
       try {
-        const { body, whole } = await capturePayload(payload, held.maxBytes);
+        const { body: kept, whole } = await capturePayload(body, held.maxBytes);
         sent = whole;
-        held.capture({ ...about, body });
+        held.capture({ ...about, body: kept });
       } catch (error) {
         held.fail(error);
       }
@@ -115,6 +116,13 @@ export function idempotentFastify<
       return Buffer.from(outgoing.answer.body);
     },
   };
+}
+
+/** Fastify does the same, but only after this hook. */
+function unpack(reply: FastifyReply, { status, headers, body }: Response): unknown {
+  reply.code(status);
+  for (const [name, value] of headers) reply.header(name, value);
+  return body;
 }
 
 /** Replaces the handler's reply, if it has run. */

@@ -15,7 +15,13 @@ export function idempotent<Required extends boolean = true>(
   handler: (request: Request, ctx: ContextFor<Required>) => Response | Promise<Response>,
 ): (request: Request) => Promise<Response> {
   const guarded = guardRequests(semel, options, handler);
-  return (request) => guarded(request, request, (inner, ctx) => handler(inner, ctx as ContextFor<Required>));
+  return (request) =>
+    guarded(
+      request,
+      request,
+      (inner, ctx) => handler(inner, ctx as ContextFor<Required>),
+      (copy) => copy,
+    );
 }
 
 /** A route handler of Next.js: `export const POST = idempotentNext(semel, options, async (request, { params }, ctx) => …)`. */
@@ -26,8 +32,11 @@ export function idempotentNext<Incoming extends Request, Context, Required exten
 ): (request: Incoming, context: Context) => Promise<Response> {
   const guarded = guardRequests<Incoming>(semel, options, handler);
   return (request, context) =>
-    guarded(request, request, (inner, ctx) =>
-      handler(inner as Incoming, context, ctx as ContextFor<Required>),
+    guarded(
+      request,
+      request,
+      (inner, ctx) => handler(inner as Incoming, context, ctx as ContextFor<Required>),
+      (copy) => copy as Incoming,
     );
 }
 
@@ -52,6 +61,10 @@ export function idempotentHono<Context extends HonoContext, Required extends boo
         if (inner !== c.req.raw) c.req.raw = inner;
         return handler(c, ctx as ContextFor<Required>);
       },
+      (copy) => {
+        c.req.raw = copy;
+        return c;
+      },
       c,
     );
 }
@@ -60,7 +73,13 @@ type Run = (request: Request, ctx: AttemptContext | undefined) => Response | Pro
 
 function guardRequests<Incoming>(semel: Semel, options: IdempotentOptions<Incoming>, handler: unknown) {
   const endpoint = createEndpoint(semel, options, handler);
-  return async (incoming: Incoming, request: Request, run: Run, hono?: HonoContext): Promise<Response> => {
+  return async (
+    incoming: Incoming,
+    request: Request,
+    run: Run,
+    withRequest: (copy: Request) => Incoming,
+    hono?: HonoContext,
+  ): Promise<Response> => {
     const { pathname, search } = new URL(request.url);
     let bytes: Uint8Array | undefined;
     let own: Response | undefined;
@@ -76,9 +95,11 @@ function guardRequests<Incoming>(semel: Semel, options: IdempotentOptions<Incomi
           bytes = await readBody(request, limits);
           return { raw: bytes };
         },
+        withBody: () =>
+          bytes === undefined ? incoming : withRequest(copyRequest(request, bytes, request.signal)),
       },
       async (ctx, maxBytes) => {
-        const inner = bytes === undefined ? request : copyRequest(request, bytes, ctx);
+        const inner = bytes === undefined ? request : copyRequest(request, bytes, ctx.signal);
         const { captured, response } = await captureResponse(await run(inner, ctx), maxBytes);
         own = response;
         return captured;
@@ -89,11 +110,8 @@ function guardRequests<Incoming>(semel: Semel, options: IdempotentOptions<Incomi
   };
 }
 
-/**
- * With a body that can be read once more, and without the client's signal: a client that hangs up does not stop what it has
- * started.
- */
-function copyRequest(request: Request, bytes: Uint8Array, { signal }: AttemptContext): Request {
+/** With a body that can be read once more. A handler does not get the client's signal: who hangs up does not stop what has started. */
+function copyRequest(request: Request, bytes: Uint8Array, signal: AbortSignal): Request {
   const Kind = isSubclass(request) ? (request.constructor as typeof Request) : Request;
   return new Kind(request.url, {
     method: request.method,

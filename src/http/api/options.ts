@@ -27,7 +27,7 @@ export interface IdempotentOptions<Incoming, Required extends boolean = boolean>
   readonly caller: 'anonymous' | ((incoming: Incoming) => CallerId | Promise<CallerId>);
   /** False: a request without a key runs unguarded, without a `ctx`. @default true */
   readonly required?: Required;
-  /** The part of the URL that counts, besides the method. @default its path */
+  /** The part of the URL that counts, besides the method; ids in the path do not then, unless `fingerprint` has them. @default its path */
   readonly route?: string;
   /** How long a response is replayed. @default '24h' */
   readonly keepFor?: Duration;
