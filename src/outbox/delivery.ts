@@ -96,7 +96,7 @@ export async function deliver(
   }
   if (isOtherLife && (await outbox.find(row.namespace, row.key))?.n !== row.n)
     return { ...about, outcome: 'delivered', reason: undefined };
-  return putBack(await judge(engine, row, result, { hasStarted, isOtherLife }, options));
+  return putBack(await judge(engine, outbox, row, result, { hasStarted, isOtherLife }, options));
 
   async function putBack({ state, waitMs, reason: told, isSpent = false }: Verdict): Promise<Delivery> {
     // A provider's message may contain characters that a database does not store.
@@ -121,6 +121,7 @@ const damagedRow =
 
 async function judge(
   engine: Engine,
+  outbox: Outbox,
   row: OutboxRow,
   { error, receipt }: Extract<Result, { ok: false }>,
   { hasStarted, isOtherLife }: { readonly hasStarted: boolean; readonly isOtherLife: boolean },
@@ -145,8 +146,11 @@ async function judge(
   const isReleased = isLive && record.status === 'released' && error.code !== 'EXPIRED';
   // An attempt that did not start counts for nothing.
   if (isReleased && !hasStarted) return { state: row.state, waitMs, reason: lateHold };
-  if (!isReleased || row.tries + 1 >= maxTries) return { state: 'dead', waitMs: 0, reason };
-  return { state: 'waiting', waitMs, reason, isSpent: true };
+  if (isReleased && row.tries + 1 < maxTries) return { state: 'waiting', waitMs, reason, isSpent: true };
+  const mayHaveLanded = isLive && record.doubtFence !== null && record.fingerprint === row.fingerprint;
+  // Its record may be gone before somebody delivers it again: then only the row says that it may have landed.
+  if (mayHaveLanded) await outbox.mark({ n: row.n, generation: record.generation });
+  return { state: 'dead', waitMs: 0, reason, isSpent: !mayHaveLanded };
 }
 
 const adapted = new WeakMap<Tool, Tool>();

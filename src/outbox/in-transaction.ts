@@ -66,6 +66,8 @@ async function runInside(engine: Engine, call: Call, inside: InTransaction): Pro
   await effect.ended();
   const thrown = effect.thrown();
   if (thrown !== undefined) throw thrown.error;
+  // A statement that fails says so itself: here the claim was gone, and the effect with it.
+  if (!result.ok && result.error.code === 'UNRECORDED') throw undoneError(call.tool.contract.name);
   const receipt = { ...result.receipt, uncommitted: true as const };
   if (!result.ok) throw new Refused({ ok: false, error: withReceipt(result.error, receipt), receipt });
   await ledger.close();
@@ -134,5 +136,13 @@ function endedInsideError(name: string): SemelError {
     {
       next: 'Check which. Let `run` send its statements through `ctx.tx`, and leave the transaction to its caller.',
     },
+  );
+}
+
+function undoneError(name: string): SemelError {
+  return new SemelError(
+    'STORE_UNSAFE',
+    `\`run\` of ${name} undid its own claim, by a ROLLBACK TO a savepoint of its caller: its effect is undone too.`,
+    { next: 'Roll the transaction back. Let `run` roll back only to savepoints that it has set itself.' },
   );
 }

@@ -34,7 +34,10 @@ export interface OutboxRow extends Omit<Intent, 'olderKeys' | 'strict' | 'notBef
   readonly dueAt: number;
   /** Attempts that definitely did not land. */
   readonly tries: number;
-  /** The life of the record in which its effect was last started, if that was marked. */
+  /**
+   * The life of the record in which its effect was last started, if that was marked. A dead row has one only if it may have
+   * landed.
+   */
   readonly generation: number | null;
   /** Why it waits, is in doubt or dead. */
   readonly reason: string | null;
@@ -60,7 +63,7 @@ export interface PutBack {
   readonly state: OutboxState;
   readonly waitMs: number;
   readonly reason: string;
-  /** One more definite failure: the next attempt may start a new life of the record. */
+  /** One more definite failure, even the last: the next attempt may start a new life of the record. */
   readonly isSpent: boolean;
 }
 
@@ -75,7 +78,7 @@ export interface OutboxQuery {
 export interface Outbox {
   /**
    * A call that lands takes the row of its key along, in one commit, unless it may be repeated anyway; and a record that is
-   * given up makes its row dead. Only if it is the same intent: not with another `fingerprint` or of another caller. False: a relay marks rows before their effects start, and removes them itself.
+   * given up makes its row dead, with its life. Only if it is the same intent: not with another `fingerprint` or of another caller. False: a relay marks rows before their effects start, and removes them itself.
    */
   readonly removesLanded: boolean;
   /** Lends rows that are due, oldest first, and of a group only its first. */
@@ -99,6 +102,10 @@ export interface Outbox {
   /** A person's decision: it is not delivered any more. */
   drop(n: number): Promise<boolean>;
 }
+
+/** Why a row is dead that followed its record. */
+export const failedReason = 'its record is failed: semel show says why';
+export const givenUpReason = 'a person gave up its record, and it may have landed: semel show says more';
 
 /** Nothing depends on it, and one row must not keep the others from being read. */
 export function parseDrift(text: string): readonly string[] {

@@ -105,12 +105,31 @@ test('what a person gave up may have landed: retry makes it an open question, an
   expect((await at.semel('outbox', 'drain', './tools.mjs')).code).toBe(1);
   const [doubt] = (await at.semel('doubt', '--json')).stdout.match(/[0-9a-z]+@\d+/) ?? [];
   expect((await at.semel('resolve', String(doubt), 'abandon', '-m', 'nobody can tell')).code).toBe(0);
-  expect((await at.semel('outbox', 'dead')).stdout).toContain('its record is failed');
+  expect((await at.semel('outbox', 'dead')).stdout).toContain('it may have landed');
   at.file('tools.mjs', tools);
   expect((await at.semel('outbox', 'retry', '1')).stdout).toContain('may have landed');
   expect((await at.semel('outbox', 'drain', './tools.mjs')).code).toBe(1);
   expect((await at.semel('outbox', 'doubt')).stdout).toContain('in doubt');
   expect(at.lines('sent')).toEqual([]);
+});
+
+test('what a person gave up may have landed: once its record is gone, retry asks first', async () => {
+  const at = await staged('eve');
+  at.file('tools.mjs', tools.replace("to === 'nobody'", 'true').replace('new Rejected(', 'new Error('));
+  await at.semel('outbox', 'drain', './tools.mjs');
+  const [doubt] = (await at.semel('doubt', '--json')).stdout.match(/[0-9a-z]+@\d+/) ?? [];
+  const [id] = String(doubt).split('@');
+  expect((await at.semel('resolve', String(doubt), 'abandon', '-m', 'nobody can tell')).code).toBe(0);
+  expect((await at.semel('forget', String(id), '--yes')).code).toBe(0);
+  at.file('tools.mjs', tools);
+  const asked = await at.semel('outbox', 'retry', '1');
+  expect(asked.stdout).toContain('may have landed');
+  expect(asked.stderr).toContain('no terminal to ask');
+  expect((await at.semel('outbox', 'drain', './tools.mjs')).stdout).toBe('Nothing was due.\n');
+  expect(at.lines('sent')).toEqual([]);
+  expect((await at.semel('outbox', 'retry', '1', '--yes')).stdout).toContain('is delivered again');
+  expect((await at.semel('outbox', 'drain', './tools.mjs')).code).toBe(0);
+  expect(at.lines('sent')).toEqual(['eve']);
 });
 
 test('a SQLite ledger has one; a ledger that is not in a database has none, and says so', async () => {

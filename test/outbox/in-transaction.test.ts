@@ -450,3 +450,32 @@ describe('a `run` that ends the transaction itself', () => {
     },
   );
 });
+
+test("a `run` that rolls back to its caller's savepoint is not told as done", async () => {
+  await using core = createSemel({ store: postgresStore({ url, schema }), namespace: 'undoes' });
+  const order = { id: 'undone', cents: 1 };
+  let isUndone = true;
+  const tool = core.tool({
+    name: 'order.place',
+    effect: 'write-non-idempotent',
+    per: 'ever',
+    identity: ['id'],
+    async run({ id, cents }: Order, ctx) {
+      const tx = (ctx.tx ?? pool) as pg.ClientBase;
+      await tx.query(`INSERT INTO ${schema}.orders VALUES ($1, $2)`, [id, cents]);
+      if (isUndone) await tx.query('ROLLBACK TO SAVEPOINT mine');
+      return 'placed';
+    },
+  });
+  const client = await pool.connect();
+  await client.query('BEGIN; SAVEPOINT mine');
+  await expect(tool.inTransaction.try(client, order)).rejects.toMatchObject({
+    code: 'STORE_UNSAFE',
+    message: expect.stringContaining('undid its own claim'),
+  });
+  await client.query('ROLLBACK');
+  client.release();
+  isUndone = false;
+  expect((await tool.try(order)).ok).toBe(true);
+  expect(await orders(order.id)).toEqual([1]);
+});

@@ -212,7 +212,7 @@ describe.each(libraries)('$name', (library) => {
       at.due();
     }
     expect(at.rows()).toMatchObject([
-      { state: 2, tries: 1, reason: expect.stringMatching(/server is closed/) },
+      { state: 2, tries: 2, reason: expect.stringMatching(/server is closed/) },
       { state: 2, reason: expect.stringMatching(/no such address/) },
       { state: 1 },
     ]);

@@ -688,7 +688,7 @@ DECLARE
   settled integer;
   done text;
   landed bigint[];
-  given_up bigint[];
+  failed bigint[];
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
@@ -738,10 +738,16 @@ BEGIN
       AND o.namespace = w.namespace AND o.key = w.key AND (o.fingerprint IS NULL OR strpos(w.more, concat('"fingerprint":"', o.fingerprint, '"')) > 0)
       AND (o.caller IS NULL) = (coalesce(json_array_length(w.asker::json), 0) < 6)
       AND (o.caller IS NULL OR right(w.asker, length(o.caller) + 3) = concat('"', o.caller, '"]'));
-    IF landed IS NOT NULL OR given_up IS NOT NULL THEN
+    IF landed IS NOT NULL OR failed IS NOT NULL THEN
     BEGIN
       DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
-      UPDATE semel.outbox o SET state = 2, reason = 'its record is failed: semel show says why' WHERE o.n = ANY (given_up);
+      UPDATE semel.outbox o SET state = 2,
+        due = CASE WHEN f.given_up THEN 0 ELSE o.due END,
+        reason = CASE WHEN f.given_up THEN 'a person gave up its record, and it may have landed: semel show says more' ELSE 'its record is failed: semel show says why' END,
+        generation = CASE WHEN f.given_up THEN f.life ELSE nullif(o.generation, f.life) END
+      FROM (SELECT r.namespace, r.key, strpos(r.more, '"doubtFence":') > 0 AS given_up,
+          coalesce(substring(r.more FROM '"generation":([0-9]+)')::bigint, r.fence) AS life FROM semel.records r) AS f
+      WHERE o.n = ANY (failed) AND f.namespace = o.namespace AND f.key = o.key;
     EXCEPTION WHEN lock_not_available THEN
       DELETE FROM semel.outbox o WHERE o.n IN (SELECT l.n FROM semel.outbox l WHERE l.n = ANY (landed) FOR UPDATE SKIP LOCKED);
     END;
@@ -770,7 +776,7 @@ DECLARE
   swapped bigint[];
   spoilt bigint[] := '{}';
   landed bigint[];
-  given_up bigint[];
+  failed bigint[];
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
@@ -830,7 +836,7 @@ BEGIN
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint) WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
   ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  SELECT array_agg(o.n) FILTER (WHERE r.status = 1), array_agg(o.n) FILTER (WHERE r.status = 2) INTO landed, given_up
+  SELECT array_agg(o.n) FILTER (WHERE r.status = 1), array_agg(o.n) FILTER (WHERE r.status = 2) INTO landed, failed
     FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint) JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.revision
@@ -838,10 +844,16 @@ BEGIN
     WHERE r.status IN (1, 2) AND r.flags & 3::smallint > 1 AND (r.expires IS NULL OR r.expires > now OR r.flags & 64::smallint > 0) AND (o.fingerprint IS NULL OR strpos(r.more, concat('"fingerprint":"', o.fingerprint, '"')) > 0)
       AND (o.caller IS NULL) = (coalesce(json_array_length(r.asker::json), 0) < 6)
       AND (o.caller IS NULL OR right(r.asker, length(o.caller) + 3) = concat('"', o.caller, '"]'));
-  IF landed IS NOT NULL OR given_up IS NOT NULL THEN
+  IF landed IS NOT NULL OR failed IS NOT NULL THEN
     BEGIN
       DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
-      UPDATE semel.outbox o SET state = 2, reason = 'its record is failed: semel show says why' WHERE o.n = ANY (given_up);
+      UPDATE semel.outbox o SET state = 2,
+        due = CASE WHEN f.given_up THEN 0 ELSE o.due END,
+        reason = CASE WHEN f.given_up THEN 'a person gave up its record, and it may have landed: semel show says more' ELSE 'its record is failed: semel show says why' END,
+        generation = CASE WHEN f.given_up THEN f.life ELSE nullif(o.generation, f.life) END
+      FROM (SELECT r.namespace, r.key, strpos(r.more, '"doubtFence":') > 0 AS given_up,
+          coalesce(substring(r.more FROM '"generation":([0-9]+)')::bigint, r.fence) AS life FROM semel.records r) AS f
+      WHERE o.n = ANY (failed) AND f.namespace = o.namespace AND f.key = o.key;
     EXCEPTION WHEN lock_not_available THEN
       DELETE FROM semel.outbox o WHERE o.n IN (SELECT l.n FROM semel.outbox l WHERE l.n = ANY (landed) FOR UPDATE SKIP LOCKED);
     END;

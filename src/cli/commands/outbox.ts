@@ -1,7 +1,13 @@
 // `semel outbox`: lists what is staged in a SQLite or Postgres ledger, and takes a person's decisions about rows that are dead or in doubt.
 
 import { SemelError } from '../../core/errors.ts';
-import { type Delivery, type RelayOptions, type RelayReport, readCall } from '../../outbox/index.ts';
+import {
+  type Delivery,
+  mayLandTwice,
+  type RelayOptions,
+  type RelayReport,
+  readCall,
+} from '../../outbox/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import { isDamaged, readOrDamage } from '../../store/damage.ts';
 import type { Outbox, OutboxRow, OutboxState } from '../../store/outbox.ts';
@@ -33,7 +39,8 @@ export default command({
   dead   lists what is not tried again, with the reason: it did not land, or a person gave it up
   doubt  lists what may have landed
   show   shows one row, by its number in these lists
-  retry  delivers a row again, as if it had never been tried, even if the target refused it. A record in doubt still decides: see semel doubt
+  retry  delivers a row again, as if it had never been tried, even if the target refused it. A record in doubt still decides: see semel doubt.
+         Asks first if it may have landed and its record is gone
   drop   removes a row: it is not delivered any more. Asks first
   relay  delivers with the tools of a module, which must export what createSemel returned, until interrupted
   drain  delivers what is due with the tools of a module, and exits with 1 if anything of it is dead or in doubt`,
@@ -119,16 +126,24 @@ async function decide(
       return 70;
     }
   }
-  if (word === 'retry') return retry(store, outbox, row);
+  if (word === 'retry') return retry(store, outbox, row, values);
   if (!(await outbox.drop(row.n))) throw goneError(row.n);
   print(`${row.n} was dropped.`);
   return 0;
 }
 
 /** A record that failed would answer for the row until its failure window ends, so it is reopened first. */
-async function retry(store: Store, outbox: Outbox, row: OutboxRow): Promise<number> {
+async function retry(store: Store, outbox: Outbox, row: OutboxRow, { yes }: Choice): Promise<number> {
   const { records } = namespacesOf(store, row.namespace).in(row.namespace);
   const failed = await records.get(row.key);
+  if (mayLandTwice(row, failed)) {
+    print(line(row));
+    const question = 'It may have landed, and its record is gone: delivering it again may repeat it.';
+    if (!(await confirm(`${question} Deliver it again?`, { command: 'outbox', yes }))) {
+      print('Nothing was changed.');
+      return 70;
+    }
+  }
   const isAnswering = failed?.status === 'failed' && !failed.expired;
   const reason = { note: `semel outbox retry ${row.n}`, by: undefined };
   const record = isAnswering ? await records.reopen(failed.ref, actOptions(reason)) : undefined;

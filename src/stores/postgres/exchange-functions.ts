@@ -1,6 +1,7 @@
 // The SQL functions that run a batch. They compare and write, and never decide. `semel` stands for the schema.
 
 import { keptFlag, statusCode } from '../../store/columns.ts';
+import { failedReason, givenUpReason } from '../../store/outbox.ts';
 import { admission, byKey, declarations, names, settings, standing, values, written } from './functions.ts';
 import { packed, packedColumns } from './rows.ts';
 
@@ -109,19 +110,29 @@ const isLive = (record: string) =>
   `(${record}.expires IS NULL OR ${record}.expires > now OR ${record}.flags & ${keptFlag}::smallint > 0)`;
 
 /**
- * `landed` are rows of the outbox that go, `given_up` those that are dead. Relays lock rows for an instant; nobody waits longer
+ * `landed` are rows of the outbox that go, `failed` those that are dead. Relays lock rows for an instant; nobody waits longer
  * for a caller's transaction, and what it has locked a relay finds later, with its record.
+ *
+ * What was given up may have landed: its row keeps the life of the record, which may be gone before somebody delivers it
+ * again, and a new `due` ends the loan of a relay that does not know yet. So may what started in another life of the record,
+ * whatever became of this one. (No value of a JSON text looks like a field; see packMore for what is left out.)
  */
-const followInOutbox = `IF landed IS NOT NULL OR given_up IS NOT NULL THEN
+const followInOutbox = `IF landed IS NOT NULL OR failed IS NOT NULL THEN
     BEGIN
       DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
-      UPDATE semel.outbox o SET state = 2, reason = 'its record is failed: semel show says why' WHERE o.n = ANY (given_up);
+      UPDATE semel.outbox o SET state = 2,
+        due = CASE WHEN f.given_up THEN 0 ELSE o.due END,
+        reason = CASE WHEN f.given_up THEN '${givenUpReason}' ELSE '${failedReason}' END,
+        generation = CASE WHEN f.given_up THEN f.life ELSE nullif(o.generation, f.life) END
+      FROM (SELECT r.namespace, r.key, strpos(r.more, '"doubtFence":') > 0 AS given_up,
+          coalesce(substring(r.more FROM '"generation":([0-9]+)')::bigint, r.fence) AS life FROM semel.records r) AS f
+      WHERE o.n = ANY (failed) AND f.namespace = o.namespace AND f.key = o.key;
     EXCEPTION WHEN lock_not_available THEN
       DELETE FROM semel.outbox o WHERE o.n IN (SELECT l.n FROM semel.outbox l WHERE l.n = ANY (landed) FOR UPDATE SKIP LOCKED);
     END;
   END IF;`;
 const followed = `landed bigint[];
-  given_up bigint[];`;
+  failed bigint[];`;
 
 /** A claim that waited while a record was removed finds the floor raised, and must not reuse a fence below it. */
 const sameFloor = `IF floor > known_floor THEN
@@ -220,7 +231,7 @@ export function swapWithOutboxFunction(): string {
   return defineSwap(
     'CREATE OR REPLACE',
     followed,
-    `SELECT ${ended.map((status) => `array_agg(o.n) FILTER (WHERE r.status = ${status})`).join(', ')} INTO landed, given_up
+    `SELECT ${ended.map((status) => `array_agg(o.n) FILTER (WHERE r.status = ${status})`).join(', ')} INTO landed, failed
     FROM ${rest} JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.revision
     JOIN semel.outbox o ON o.namespace = r.namespace AND o.key = r.key
     WHERE r.status IN (${ended.join(', ')}) AND ${isOnce('r')} AND ${isLive('r')} AND ${isIntentOf('r')};

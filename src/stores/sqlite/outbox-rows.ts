@@ -1,6 +1,8 @@
 // The table of the outbox: keeps rows and lends them; never decides whether an effect may run.
 
 import {
+  failedReason,
+  givenUpReason,
   type Intent,
   type Outbox,
   type OutboxQuery,
@@ -86,8 +88,14 @@ export function createOutboxRows(database: SqliteLike, onWrite: () => void): Out
   // Another intent under the same key, or of another caller, is left to a relay, which says what became of it.
   const sameIntent = 'namespace = ? AND key = ? AND fingerprint IS ? AND caller IS ?';
   const removeLanded = database.prepare(`DELETE FROM outbox WHERE ${sameIntent}`);
-  const giveUp = database.prepare(
-    `UPDATE outbox SET state = 2, reason = 'its record is failed: semel show says why' WHERE ${sameIntent}`,
+  // What started in another life of the record may have landed, whatever became of this one.
+  const setFailed = database.prepare(
+    `UPDATE outbox SET state = 2, reason = ?, generation = nullif(generation, ?) WHERE ${sameIntent}`,
+  );
+  // What was given up may have landed: its row keeps the life of the record, which may be gone before somebody delivers it
+  // again. A new `due` ends the loan of a relay that does not know yet.
+  const setGivenUp = database.prepare(
+    `UPDATE outbox SET state = 2, due = 0, reason = ?, generation = ? WHERE ${sameIntent}`,
   );
   const remove = database.prepare('DELETE FROM outbox WHERE n = ?');
   const findMany = query(
@@ -133,10 +141,13 @@ export function createOutboxRows(database: SqliteLike, onWrite: () => void): Out
     },
     retry: (n) => write(setRetry, n),
     remove: (n) => write(remove, n),
-    follow({ namespace, key, fingerprint, caller, status }) {
+    follow({ namespace, key, fingerprint, caller, status, doubtFence, generation }) {
       isKnownEmpty ||= findAny.get() === undefined;
       if (isKnownEmpty) return;
-      write(status === 'succeeded' ? removeLanded : giveUp, namespace, key, fingerprint, caller);
+      const which = [namespace, key, fingerprint, caller];
+      if (status === 'succeeded') write(removeLanded, ...which);
+      else if (doubtFence === null) write(setFailed, failedReason, generation, ...which);
+      else write(setGivenUp, givenUpReason, generation, ...which);
     },
     forget() {
       isKnownEmpty = false;

@@ -17,9 +17,11 @@ export function summary(report: OutboxStormReport): string {
       ['… of which have an order', report.grouped],
       ['effects at the targets', report.effects],
       ['looks at a doubt by the person in the storm', report.doubts],
-      ['looks at a dead row', report.dead],
+      ['decisions about a dead row', report.dead],
+      ['… that it is delivered again, after its record was gone', report.orphans],
       ['repeats that were accepted', report.accepted],
-      ['intents that were given up or dropped', report.givenUp],
+      ['intents that were given up', report.givenUp],
+      ['intents that were dropped', report.dropped],
       ['violations', report.violations.length],
     ],
   );
@@ -52,7 +54,7 @@ delivers dead rows again or drops them. Records of \`${forgetful}\` are gone aft
 ${summary(report)}
 
 The verdict is by the committed rows, the log of the target and the ledger at the end: every committed intent was delivered, unless somebody
-dropped it; at a keyed target none landed twice, and at any other none for which nobody had accepted a repeat; nothing of a rolled-back
+dropped it; at a keyed target none landed twice, and at any other none more often than somebody had accepted; nothing of a rolled-back
 transaction was delivered, nothing before its time; in a group nothing was sent before what was committed earlier had landed and was
 decided; no dead row had landed; nothing was left staged or in doubt.
 `;

@@ -2,7 +2,8 @@
 // them, and remembers what they chose. Says so if a row is dead although its effect is at the target.
 
 import { isSemelError, type Resolution, type Semel } from '../../../src/index.ts';
-import type { Outbox } from '../../../src/store/outbox.ts';
+import { mayLandTwice } from '../../../src/outbox/index.ts';
+import type { Outbox, OutboxRow } from '../../../src/store/outbox.ts';
 import type { Chance } from '../../processes/chance.ts';
 import type { LandedEffect } from '../../support/effect-server/index.ts';
 import { forgetful } from './terms.ts';
@@ -15,12 +16,15 @@ export interface Person {
    * target may still land.
    */
   lookAtOrphans(): Promise<void>;
-  /** Intents for which a repeat was accepted. */
-  readonly accepted: ReadonlySet<string>;
-  /** Intents that were given up or dropped. */
+  /** For which intents a repeat was accepted, and how often: each time, one more effect may land. */
+  readonly accepted: ReadonlyMap<string, number>;
+  /** Intents whose record was given up. */
   readonly givenUp: ReadonlySet<string>;
+  /** Intents whose row was dropped. */
+  readonly dropped: ReadonlySet<string>;
   readonly deadThoughLanded: ReadonlySet<string>;
-  readonly seen: { doubts: number; dead: number };
+  /** `orphans`: dead rows that were delivered again after their record was gone. */
+  readonly seen: { doubts: number; dead: number; orphans: number };
 }
 
 export function somebody(
@@ -29,11 +33,16 @@ export function somebody(
   effects: () => readonly LandedEffect[],
   chance: Chance | null,
 ): Person {
-  const accepted = new Set<string>();
+  const accepted = new Map<string, number>();
   const givenUp = new Set<string>();
+  const dropped = new Set<string>();
   const deadThoughLanded = new Set<string>();
-  const seen = { doubts: 0, dead: 0 };
+  const seen = { doubts: 0, dead: 0, orphans: 0 };
   const find = (intent: string) => effects().findLast((effect) => effect.intent === intent);
+
+  function accept(intent: string, times = 1): void {
+    accepted.set(intent, (accepted.get(intent) ?? 0) + times);
+  }
 
   async function lookAtDoubts(): Promise<number> {
     let decided = 0;
@@ -42,14 +51,16 @@ export function somebody(
       seen.doubts += 1;
       const { intent } = args as { intent: string };
       const resolution = judge(intent);
+      // Before it is said: an answer that is lost does not take it back.
+      if (resolution === 'runAgain') accept(intent);
       try {
         await semel.doubts.resolve(ref, resolution, { by: 'somebody' });
         decided += 1;
-        if (resolution === 'runAgain') accepted.add(intent);
         if (typeof resolution === 'object' && 'abandon' in resolution) givenUp.add(intent);
       } catch (error) {
         // It has changed since, or it is too early to say "not landed".
         if (!isSemelError(error, 'RESOLVE_STALE')) throw error;
+        if (resolution === 'runAgain') accept(intent, -1);
       }
     }
     return decided;
@@ -65,28 +76,42 @@ export function somebody(
 
   async function lookAtDead(): Promise<number> {
     const rows = await outbox.list({ state: 'dead', limit: 1_000 });
-    for (const { n, call } of rows) {
-      const { args } = JSON.parse(call) as { args: string };
-      const { intent } = JSON.parse(args) as { intent: string };
+    for (const row of rows) {
+      const intent = intentOf(row);
+      // What was given up may have landed; delivered again, its new record knows nothing of that.
+      if (!givenUp.has(intent) && find(intent) !== undefined) deadThoughLanded.add(intent);
+      // Not at once: a record may be gone by then.
+      if (chance?.is(0.6)) continue;
       seen.dead += 1;
-      if (!givenUp.has(intent) && !accepted.has(intent) && find(intent) !== undefined)
-        deadThoughLanded.add(intent);
-      if (chance?.is(0.5)) {
-        // What was given up may have landed: to deliver it again is to accept a repeat.
-        if (givenUp.has(intent)) accepted.add(intent);
-        await outbox.retry(n);
-      } else if (await outbox.drop(n)) givenUp.add(intent);
+      if (chance?.is(0.5)) await retry(row, intent);
+      else if (await outbox.drop(row.n)) dropped.add(intent);
     }
     return rows.length;
   }
 
+  /** As `semel outbox retry` does: only where it would ask is to deliver again to accept a repeat. */
+  async function retry(row: OutboxRow, intent: string): Promise<void> {
+    const record = await semel.records.get(row.key);
+    if (mayLandTwice(row, record)) {
+      accept(intent);
+      seen.orphans += 1;
+    } else if (record?.status === 'failed' && !record.expired) {
+      try {
+        await semel.records.reopen(record.ref, { by: 'somebody' });
+      } catch (error) {
+        // It has changed since, or its window is over: then they look again.
+        if (!isSemelError(error, 'RESOLVE_STALE')) throw error;
+        return;
+      }
+    }
+    await outbox.retry(row.n);
+  }
+
   async function lookAtOrphans(): Promise<void> {
-    for (const { n, key, call } of await outbox.list({ state: 'in doubt', limit: 1_000 })) {
-      if ((await semel.records.get(key)) !== undefined) continue;
-      const { args } = JSON.parse(call) as { args: string };
-      const { intent } = JSON.parse(args) as { intent: string };
-      if (find(intent) === undefined) await outbox.retry(n);
-      else await outbox.drop(n);
+    for (const row of await outbox.list({ state: 'in doubt', limit: 1_000 })) {
+      if (!mayLandTwice(row, await semel.records.get(row.key))) continue;
+      if (find(intentOf(row)) === undefined) await outbox.retry(row.n);
+      else await outbox.drop(row.n);
     }
   }
 
@@ -94,6 +119,7 @@ export function somebody(
     lookAtOrphans,
     accepted,
     givenUp,
+    dropped,
     deadThoughLanded,
     seen,
     async look() {
@@ -105,4 +131,9 @@ export function somebody(
       }
     },
   };
+}
+
+function intentOf({ call }: OutboxRow): string {
+  const { args } = JSON.parse(call) as { args: string };
+  return (JSON.parse(args) as { intent: string }).intent;
 }

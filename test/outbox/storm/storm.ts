@@ -59,8 +59,11 @@ export interface OutboxStormReport {
   readonly effects: number;
   readonly doubts: number;
   readonly dead: number;
+  /** Dead rows that were delivered again after their record was gone. */
+  readonly orphans: number;
   readonly accepted: number;
   readonly givenUp: number;
+  readonly dropped: number;
   readonly violations: readonly string[];
 }
 
@@ -149,8 +152,10 @@ export async function outboxStorm(options: OutboxStormOptions): Promise<OutboxSt
       effects: after.effects.length,
       doubts: person.seen.doubts,
       dead: person.seen.dead,
-      accepted: person.accepted.size,
+      orphans: person.seen.orphans,
+      accepted: [...person.accepted.values()].reduce((sum, times) => sum + times, 0),
       givenUp: person.givenUp.size,
+      dropped: person.dropped.size,
       violations: findViolations(after),
     };
   } finally {
@@ -209,7 +214,7 @@ export async function outboxStorm(options: OutboxStormOptions): Promise<OutboxSt
         ...doubts.items.map(({ key }) => `${key} was in doubt`),
       ],
       accepted: person.accepted,
-      givenUp: person.givenUp,
+      dropped: person.dropped,
       deadThoughLanded: person.deadThoughLanded,
     };
   }

@@ -20,13 +20,14 @@ export interface Aftermath {
   readonly settledAt: ReadonlyMap<string, number>;
   /** Of what is still staged or in doubt when all is over. */
   readonly left: readonly string[];
-  readonly accepted: ReadonlySet<string>;
-  readonly givenUp: ReadonlySet<string>;
+  /** How many repeats of each intent somebody accepted. */
+  readonly accepted: ReadonlyMap<string, number>;
+  readonly dropped: ReadonlySet<string>;
   readonly deadThoughLanded: ReadonlySet<string>;
 }
 
 export function findViolations(after: Aftermath): string[] {
-  const { orders, effects, accepted, givenUp } = after;
+  const { orders, effects, accepted, dropped } = after;
   const byIntent = Map.groupBy(effects, ({ intent }) => intent);
   const committed = new Set(orders.map(({ intent }) => intent));
   const found: string[] = [];
@@ -35,13 +36,13 @@ export function findViolations(after: Aftermath): string[] {
     if (!committed.has(intent)) found.push(`${intent}: delivered, although its transaction was rolled back.`);
   for (const { intent, notBefore } of orders) {
     const landed = byIntent.get(intent) ?? [];
-    if (landed.length === 0 && !givenUp.has(intent)) found.push(`${intent}: committed, and never delivered.`);
+    if (landed.length === 0 && !dropped.has(intent)) found.push(`${intent}: committed, and never delivered.`);
     const isTwice = landed.length > 1 && !mayRepeat(contractOf(intent));
     if (isTwice && isKeyed(contractOf(intent)))
       found.push(`${intent}: landed ${landed.length} times at a keyed target (${describe(landed)}).`);
-    else if (isTwice && !accepted.has(intent))
+    else if (isTwice && landed.length > 1 + (accepted.get(intent) ?? 0))
       found.push(
-        `${intent}: landed ${landed.length} times, and nobody had accepted a repeat (${describe(landed)}).`,
+        `${intent}: landed ${landed.length} times; repeats accepted: ${accepted.get(intent) ?? 0} (${describe(landed)}).`,
       );
     const [first] = landed;
     // Several transactions may have staged it, and only one of them counted.
@@ -62,11 +63,11 @@ function describe(landed: readonly LandedEffect[]): string {
 
 /** Of a group, nothing starts before what was committed earlier has landed and its record says so. */
 function findDisorder(
-  { orders, settledAt, accepted, givenUp }: Aftermath,
+  { orders, settledAt, dropped }: Aftermath,
   byIntent: ReadonlyMap<string, readonly LandedEffect[]>,
 ): string[] {
   const groups = Map.groupBy(
-    orders.filter(({ group, intent }) => group !== null && !givenUp.has(intent) && !accepted.has(intent)),
+    orders.filter(({ group, intent }) => group !== null && !dropped.has(intent)),
     ({ group }) => group,
   );
   return [...groups.values()].flatMap((members) => {
