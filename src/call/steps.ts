@@ -58,14 +58,28 @@ interface Taken {
   fate: StepFate;
 }
 
-/** Of one try. */
+/** Of one try, with what earlier tries of its attempt know of theirs. */
 export class Steps {
   readonly #taken: Taken[] = [];
+  readonly #earlier: readonly Taken[];
+  readonly #mayHaveLanded: boolean;
   readonly #running = new Set<Promise<unknown>>();
   readonly #watch = new Watch();
 
+  /** `mayHaveLanded`: an earlier attempt may have made steps that this one knows nothing of yet. */
+  constructor(mayHaveLanded: boolean, earlier?: Steps) {
+    this.#mayHaveLanded = mayHaveLanded;
+    this.#earlier = earlier === undefined ? [] : earlier.#known;
+  }
+
   get fates(): readonly StepFate[] {
-    return this.#taken.map(({ fate }) => fate);
+    return this.#known.map(({ fate }) => fate);
+  }
+
+  /** Also the steps that this try did not reach: they are as an earlier try left them. */
+  get #known(): readonly Taken[] {
+    const isTaken = ({ name }: Taken) => this.#taken.some((each) => each.names.includes(name));
+    return [...this.#earlier.filter((each) => !isTaken(each)), ...this.#taken];
   }
 
   take(
@@ -116,16 +130,23 @@ export class Steps {
       taken.fate = 'landed';
       return value;
     } catch (error) {
-      taken.fate = judgeStep(error);
+      taken.fate = judgeStep(error) ?? this.#fateBefore(names);
       throw error;
     }
   }
 
+  /** Of a step that this try did not start. */
+  #fateBefore(names: readonly string[]): StepFate {
+    const known = this.#earlier.find((each) => names.includes(each.name));
+    return known?.fate ?? (this.#mayHaveLanded ? 'in doubt' : 'not landed');
+  }
+
   /** What to throw instead, if some steps landed and none is in doubt. */
   toPartialSuccess(thrown: unknown): PartialSuccess | undefined {
-    const landed = this.#taken.filter(({ fate }) => fate === 'landed');
-    if (landed.length === 0 || this.#taken.some(({ fate }) => fate === 'in doubt')) return undefined;
-    const left = this.#taken.filter(({ fate }) => fate === 'not landed').map(({ name }) => name);
+    const known = this.#known;
+    const landed = known.filter(({ fate }) => fate === 'landed');
+    if (landed.length === 0 || known.some(({ fate }) => fate === 'in doubt')) return undefined;
+    const left = known.filter(({ fate }) => fate === 'not landed').map(({ name }) => name);
     const names = landed.map(({ name }) => name);
     const actions = landed.flatMap(({ correctiveAction }) => correctiveAction ?? []);
     const rest =
@@ -149,14 +170,19 @@ const optionNames = fieldNames<StepOptions>({
   was: true,
 });
 
-function judgeStep(error: unknown): StepFate {
+/** Undefined: it was not started now, which says nothing about earlier attempts at it. */
+function judgeStep(error: unknown): StepFate | undefined {
   if (!isSemelError(error)) return 'in doubt';
   if (error.code === 'RESULT_OMITTED') return 'landed';
   // Somebody gave it up without knowing.
   if (error.evidence?.givenUp === true) return 'in doubt';
   if (error.receipt?.executed === true && error.code === 'STORE_UNAVAILABLE') return 'in doubt';
-  return uncertain.has(error.code) ? 'in doubt' : 'not landed';
+  if (uncertain.has(error.code)) return 'in doubt';
+  return decided.has(error.code) ? 'not landed' : undefined;
 }
+
+/** Its record says so, for all attempts at it. */
+const decided: ReadonlySet<ErrorCode> = new Set(['NOT_LANDED', 'FAILED', 'POISON'] as const);
 
 /** Also while another attempt is at it: it may land. */
 const uncertain: ReadonlySet<ErrorCode> = new Set([

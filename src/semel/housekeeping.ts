@@ -2,7 +2,7 @@
 // tries again next time.
 
 import type { Clock, Random } from '../core/clock.ts';
-import type { Ledger } from '../ledger/index.ts';
+import { type Ledger, sleep } from '../ledger/index.ts';
 
 interface Housekeeping {
   start(): void;
@@ -14,6 +14,7 @@ const everyMs = 10 * 60_000;
 const batch = 200;
 const betweenMs = 20;
 const shareAtTheEnd = 0.05;
+const longestEndMs = 5_000;
 
 export function createHousekeeping(ledger: Ledger, clock: Clock, random: Random): Housekeeping {
   let timer: unknown;
@@ -37,8 +38,12 @@ export function createHousekeeping(ledger: Ledger, clock: Clock, random: Random)
     async finish() {
       isOver = true;
       clock.clearTimeout(timer);
-      if (timer !== undefined && random.fraction() < shareAtTheEnd)
-        await ledger.prune(batch, true).catch(() => undefined);
+      if (timer === undefined || random.fraction() >= shareAtTheEnd) return;
+      const pruned = new AbortController();
+      const end = () => pruned.abort();
+      ledger.prune(batch, true).then(end, end);
+      // `prune` has no deadline, and a store that hangs must not keep the program from ending.
+      await sleep(clock, longestEndMs, [pruned.signal]);
     },
   };
 }

@@ -2,7 +2,7 @@
 
 import { createSemel, notLanded, type Semel } from 'semel';
 import { expect, test } from 'vitest';
-import { gate, quick, rest, rig } from './support.ts';
+import { gate, plainRandom, quick, rest, rig } from './support.ts';
 
 const base = { name: 'post', effect: 'write-non-idempotent', per: 'ever' } as const;
 
@@ -207,4 +207,17 @@ test('an effect that runs on after close may still land: "not landed" waits for 
   expect(ran).toEqual(['first']);
   await made.clock.advance(startedAt + 305_000 - made.clock.now());
   expect(await made.clock.until(second.try({ to: 'ann' }))).toMatchObject({ ok: true, value: 'sent' });
+});
+
+test('a store whose `prune` never answers does not keep the program from ending', async () => {
+  // Every program prunes at its end.
+  const made = rig({ random: { ...plainRandom(), fraction: () => 0 } });
+  await made.semel.tool({ ...base, run: () => 'done' })({});
+  let pruned = 0;
+  made.store.prune = () => {
+    pruned += 1;
+    return new Promise(() => undefined);
+  };
+  await made.clock.until(made.semel.close());
+  expect(pruned).toBe(1);
 });

@@ -441,6 +441,13 @@ describe('an effect', () => {
     expect(effects).toEqual(['blog', 'news']);
   });
 
+  test('whose id is undefined is refused: it is a missing field, not the wish to land once per run', async () => {
+    const order: { id?: string } = {};
+    const job = failing((run) => run.once('charge', order.id, effect('charge', 1)));
+    expect(await job.try({ at })).toMatchObject({ error: { code: 'NOT_CANONICAL', path: 'id' } });
+    expect(effects).toEqual([]);
+  });
+
   test('that may have landed is in doubt and is not repeated; with verify it is decided', async () => {
     const job = failing((run) =>
       run.once('charge', undefined, {}, () => {

@@ -1,5 +1,13 @@
 // Steps that landed stay landed, whatever is said of the call as a whole, by whom, and under which name.
-import { type AttemptContext, createSemel, NotLanded, notLanded, Rejected } from 'semel';
+import {
+  type AttemptContext,
+  createSemel,
+  NotLanded,
+  notLanded,
+  Rejected,
+  SemelError,
+  type Store,
+} from 'semel';
 import { describe, expect, test } from 'vitest';
 import { rig } from './support.ts';
 
@@ -203,6 +211,85 @@ test('a later attempt says nothing about steps that it did not reach', async () 
   expect(result.ok ? '' : result.error.message).toContain(
     'charge landed, this attempt did not start the rest',
   );
+});
+
+describe('what a half-done call says after `retry`', () => {
+  /** The mail is turned away at first; the second try does what the test says. */
+  async function place(second: (ctx: AttemptContext) => Promise<unknown>) {
+    await using semel = createSemel(quiet);
+    let tries = 0;
+    const tool = semel.tool({
+      name: 'order.place',
+      effect: 'write-non-idempotent',
+      per: 'ever',
+      via: 'steps',
+      retry: { tries: 2, backoff: '1ms' },
+      run: async (_: object, ctx) => {
+        tries += 1;
+        if (tries === 2) return second(ctx as AttemptContext);
+        await ctx.step('charge', () => undefined);
+        return ctx.step('mail', () => Promise.reject(new NotLanded('busy')));
+      },
+    });
+    const result = await tool.try({});
+    return result.ok ? undefined : result.error;
+  }
+
+  test('a step that landed in the last try is not told as not landed', async () => {
+    const error = await place(async (ctx) => {
+      await ctx.step('charge', () => undefined);
+      await ctx.step('mail', () => undefined);
+      throw new Error('no parcel service');
+    });
+    expect(error).toMatchObject({
+      code: 'PARTIAL_SUCCESS',
+      value: { landed: ['charge', 'mail'], notLanded: [] },
+    });
+  });
+
+  test('a step that may have landed in the last try leaves the call in doubt', async () => {
+    const error = await place(async (ctx) => {
+      await ctx.step('charge', () => undefined);
+      await ctx.step('mail', () => Promise.reject(new Error('socket hang up')));
+    });
+    expect(error).toMatchObject({ code: 'IN_DOUBT' });
+  });
+
+  test('what the last try did not reach is as the first one left it', async () => {
+    const error = await place(() => Promise.reject(new Error('the lookup failed')));
+    expect(error).toMatchObject({
+      code: 'PARTIAL_SUCCESS',
+      value: { landed: ['charge'], notLanded: ['mail'] },
+    });
+  });
+});
+
+test('a step that an earlier attempt made is not told as not landed because the store does not answer for it', async () => {
+  const { store, clock, another } = rig();
+  const isDown = { charge: false };
+  const halfDown: Store = {
+    ...store,
+    claim: (request) =>
+      isDown.charge && request.key.startsWith('order.place.charge')
+        ? Promise.reject(new SemelError('STORE_UNAVAILABLE', 'The store did not answer.'))
+        : store.claim(request),
+  };
+  const place = () =>
+    another({ store: halfDown, cache: false }).tool({
+      name: 'order.place',
+      effect: 'write-non-idempotent',
+      per: 'ever',
+      via: 'steps',
+      run: async (_: object, ctx) => {
+        await Promise.allSettled(isDown.charge ? [ctx.step('mail', () => undefined)] : []);
+        await ctx.step('charge', () => undefined);
+        throw new Error('no parcel service');
+      },
+    });
+  await clock.until(place().try({}));
+  isDown.charge = true;
+  const result = await clock.until(place().try({}));
+  expect(result.ok ? undefined : result.error.code).toBe('IN_DOUBT');
 });
 
 describe('a step that was renamed', () => {

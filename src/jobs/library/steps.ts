@@ -100,7 +100,7 @@ export function createSteps({ semel, run, label, leaseMs, order, signal }: Steps
           `${name}: names that start with run., lock., step., pick. or step-order. are reserved for jobs.`,
           { path: 'name', next: 'Use another name.' },
         );
-      if (rest.length === 2) checkOnceId(name, id);
+      if (rest.length === 2) checkGivenId(name, id);
       const contract = contractName(undefined, name);
       return remember<Value>({ kind: 'once', name, args: id }, (_, inner) =>
         semel.once(
@@ -293,6 +293,16 @@ interface StepIdentity {
   /** The steps around it. */
   readonly in?: readonly string[];
   readonly args?: unknown;
+}
+
+/** Without options, an undefined id is a field that is missing: the effect would land once per run, for whatever it was meant. */
+function checkGivenId(name: string, id: unknown): void {
+  checkOnceId(name, id);
+  if (id !== undefined) return;
+  throw new SemelError('NOT_CANONICAL', `job.once(${JSON.stringify(name)}, …): its id is undefined.`, {
+    path: 'id',
+    next: 'Pass the id; for an effect that lands once per run, leave it out.',
+  });
 }
 
 function checkFunction(what: string, name: unknown, work: unknown, mayGenerate = false): void {
