@@ -57,12 +57,18 @@ export class Attempt implements ContextSource, Lease, Timer {
   /** An earlier try ended, and nobody knows how. */
   #hasOpenTry = false;
 
-  constructor(env: Env, { call, token, sentAt }: Claim, record: StoredRecord) {
+  /** `held`: which attempt it is, if the record is another one's by now. */
+  constructor(
+    env: Env,
+    { call, token, sentAt }: Pick<Claim, 'call' | 'token' | 'sentAt'>,
+    record: StoredRecord,
+    held: Pick<Held, 'fence' | 'generation'> = record,
+  ) {
     const { timeoutMs } = call.tool.contract;
     this.#env = env;
     this.call = call;
     this.record = record;
-    this.held = new HeldClaim(record, token);
+    this.held = new HeldClaim(record, held, token);
     this.args = mustUseFirstWording(call, record) ? decodeResult(record.args as string) : call.args;
     if (record.prepared !== null && isSameCode(call, record))
       this.#prepared = { output: decodeResult(record.prepared), text: record.prepared };
@@ -131,7 +137,7 @@ export class Attempt implements ContextSource, Lease, Timer {
 
   context(): { ctx: AttemptContext; requests: Requests } {
     this.#hadOpenStep = this.hasOpenStep;
-    this.steps = undefined;
+    if (this.steps !== undefined) this.steps = new Steps(this.#mayHaveSteps, this.steps);
     return createContext(this);
   }
 
@@ -145,12 +151,17 @@ export class Attempt implements ContextSource, Lease, Timer {
     return this.#hadOpenStep || this.steps?.fates.some((fate) => fate !== 'not landed') === true;
   }
 
+  /** Where no doubt is left of earlier attempts, none of their steps landed. */
+  get #mayHaveSteps(): boolean {
+    return this.record.doubtFence !== null;
+  }
+
   get isStepsOnly(): boolean {
     return this.call.tool.contract.via === 'steps';
   }
 
   takeStep(name: string, ...rest: unknown[]): Promise<unknown> {
-    this.steps ??= new Steps();
+    this.steps ??= new Steps(this.#mayHaveSteps);
     return this.steps.watch(this.#takeStep(this.steps, name, ...rest));
   }
 
@@ -293,6 +304,13 @@ export class Attempt implements ContextSource, Lease, Timer {
     return this.#storeNote(this.remoteRef);
   }
 
+  /** What this attempt noted, in another process: the record has it. */
+  resumeNote(ref: string): void {
+    this.remoteRef = ref;
+    this.#earlierRef = undefined;
+    this.#lastNote = { remoteRef: ref, nth: this.record.notes };
+  }
+
   get hasNoted(): boolean {
     return this.#lastNote !== undefined;
   }
@@ -401,7 +419,11 @@ class HeldClaim implements Held {
   readonly fence: number;
   readonly generation: number;
 
-  constructor({ namespace, key, fence, generation }: StoredRecord, token: string) {
+  constructor(
+    { namespace, key }: StoredRecord,
+    { fence, generation }: Pick<Held, 'fence' | 'generation'>,
+    token: string,
+  ) {
     this.namespace = namespace;
     this.key = key;
     this.token = token;

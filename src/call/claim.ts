@@ -16,6 +16,7 @@ import type {
   StoredRecord,
 } from '../store/store.ts';
 import type { Call } from './call.ts';
+import type { Claimant } from './detached.ts';
 import { listWaysOut, rerunWithin } from './doubt.ts';
 import type { Env } from './env.ts';
 import { Moment } from './heartbeat.ts';
@@ -106,9 +107,9 @@ export class Claim extends PendingRead<ClaimAnswer> {
   /** Made when the caller leaves: closing waits for the reply, and for the release of what it won. */
   #replied: Deferred<void> | undefined;
 
-  constructor(env: Env, call: Call, purpose: Purpose, owner: string = env.owner) {
+  constructor(env: Env, call: Call, purpose: Purpose, { owner = env.owner, token }: Partial<Claimant> = {}) {
     super(call);
-    this.token = env.random.token();
+    this.token = token ?? env.random.token();
     this.sentAt = new Moment(env.clock);
     this.#env = env;
     this.#purpose = purpose;

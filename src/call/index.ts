@@ -10,6 +10,15 @@ export {
   type Tool,
   unstoredMaker,
 } from './call.ts';
+export type {
+  Claimant,
+  Detached,
+  DetachedAttempt,
+  Dispatching,
+  Report,
+  Ticket,
+  TicketReports,
+} from './detached.ts';
 export { isSameCode } from './doubt.ts';
 export { isCallsNamespace, isTraceable, isUnique } from './modes/original-turn.ts';
 export { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts';

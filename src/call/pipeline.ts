@@ -10,6 +10,7 @@ import type { StoredRecord } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import { Claim, chooseWayOut, firstPurpose, PendingRead, type Purpose, reportAnswer } from './claim.ts';
+import { type Claimant, createTicketReports, type Detached, detach, type TicketReports } from './detached.ts';
 import type { Env } from './env.ts';
 import { runAttempt } from './execute.ts';
 import { createHabit } from './habit.ts';
@@ -43,6 +44,9 @@ export interface Pipeline extends Pick<Work, 'closing' | 'close'> {
   runWith(call: Call, body: Body): Promise<Result>;
   /** The same path with the tool's own effect, which starts once `before` agrees; else the attempt ends as that says. */
   runAfter(call: Call, before: (attempt: Attempt) => Promise<Try | undefined>): Promise<Result>;
+  /** The same path, but another program executes the effect and reports by the ticket that it gets. */
+  detach(call: Call, claimant: Claimant): Promise<Detached>;
+  readonly tickets: TicketReports;
   /** The call as it was first made. */
   inOriginalTurn(call: Call): Promise<Call>;
 }
@@ -56,7 +60,16 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const habit = createHabit();
   const toolBody: Body = (attempt) => runTool(env, attempt);
 
-  return { run, runWith, runAfter, inOriginalTurn, closing, close: work.close };
+  return {
+    run,
+    runWith,
+    runAfter,
+    detach: (call, claimant) => detach(runWith, clock, call, claimant),
+    tickets: createTicketReports(env),
+    inOriginalTurn,
+    closing,
+    close: work.close,
+  };
 
   async function inOriginalTurn(call: Call): Promise<Call> {
     return (await findOriginalTurn(env, call)) ?? call;
@@ -150,7 +163,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     known: LostAnswer | undefined,
   ): Promise<Result> {
     const { call } = active;
-    const owner = body === toolBody ? chooseOwner(env, call) : env.owner;
+    const claimant = body.claimant ?? { owner: body === toolBody ? chooseOwner(env, call) : env.owner };
     work.active.add(active);
     try {
       let purpose = first;
@@ -159,7 +172,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       for (let answer: Answer | undefined = known; ; answer = undefined) {
         if (answer === undefined) {
           // Decided by the store: src/rules/claim.ts.
-          const claim = new Claim(env, call, purpose, owner);
+          const claim = new Claim(env, call, purpose, claimant);
           active.claim = claim;
           answer = await claim.orAbandon(ledger.claim(claim.request(), claim));
           if (purpose === firstPurpose) habit.learn(call.tool.contract, answer.is !== 'execute');

@@ -11,6 +11,7 @@ import { AlreadyLanded, MaybeLanded } from '../core/signals.ts';
 import { sleep } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call, Tool } from './call.ts';
+import type { Claimant } from './detached.ts';
 import type { Env } from './env.ts';
 import type { Result } from './receipt.ts';
 import type { AttemptContext } from './sending/context.ts';
@@ -41,6 +42,8 @@ export interface Body {
   (attempt: Attempt): Promise<Try>;
   /** The effect runs outside of semel, and its end may never be reported. Runs it where there is no claim. */
   readonly runExternally?: Tool['run'];
+  /** Whose claim it is, if not this process's. */
+  readonly claimant?: Claimant;
 }
 
 export function runTool(env: Env, attempt: Attempt): Promise<Try> {
@@ -53,7 +56,7 @@ async function runSeveralTimes({ clock, random }: Env, attempt: Attempt): Promis
   const tries = [last];
   for (;;) {
     if (last.ending.outcome !== 'succeeded') attempt.endTry(last.ending.outcome);
-    const joined = joinTries(tries);
+    const joined = joinTries(attempt, tries);
     // A refused effect would be refused again, also where an earlier try leaves the whole in doubt.
     const isFinal = last.final === true || last.ending.outcome === 'failed';
     if (isFinal || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
@@ -224,7 +227,10 @@ function mayTryAgain(attempt: Attempt, ending: Ending): boolean {
   return ending.outcome === 'unknown' && (isRepeatable(attempt.record.effect) || isKeyed);
 }
 
-function joinTries(tries: readonly Try[]): Try {
+function joinTries({ isStepsOnly }: Attempt, tries: readonly Try[]): Try {
+  const last = tries.at(-1) as Try;
+  // It knows what became of the steps of the tries before it, and which of them it made itself.
+  if (isStepsOnly && last.ending.outcome === 'unknown') return last;
   const ending = join(tries.map((each) => each.ending));
   return tries.find((each) => each.ending === ending) as Try;
 }

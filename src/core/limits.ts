@@ -50,6 +50,12 @@ export const limits = {
   listedCharacters: 32 * MiB,
   /** Tools whose guards are kept; a client may make up names. The one that was called longest ago is made anew when needed. */
   guardedTools: 1_000,
+  /** Namespaces that one server uses. */
+  servedNamespaces: 1_000,
+  /** The body of one request to the server. */
+  requestBytes: 16 * MiB,
+  /** Items of one batch. */
+  batchItems: 500,
   /** Things that are kept for later use in one process: questions that were asked, and alike. */
   kept: 10_000,
   /** A file or a stream that a command reads to its end. */

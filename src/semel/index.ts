@@ -4,6 +4,7 @@ export type { Begun, OpenAttempt } from './begin.ts';
 export { type Ambient, ambient, namedCaller, runAs } from './calls/ambient.ts';
 export { findInstant } from './calls/inner-calls.ts';
 export type { KeyInfo } from './calls/key-info.ts';
+export { toRecordedCall } from './calls/recorded-call.ts';
 export type {
   ArgsOf,
   CallOptions,
@@ -40,6 +41,7 @@ export type {
   Records,
   ResolveOptions,
 } from './records/records.ts';
+export { isInternalNamespace } from './records/records.ts';
 export type { ExportQuery, ImportResult, Transfer } from './records/transfer.ts';
 export { createSemel, type Semel } from './semel.ts';
 export type { StillOpen, SweepOptions, SweepReport, Swept } from './sweep.ts';

@@ -54,7 +54,7 @@ import {
   knownKey,
   overrideStore,
 } from './tool-internals.ts';
-import { type AnyDefinition, createToolbox, type KnownTool } from './toolbox.ts';
+import { type AnyDefinition, createStepTool, createToolbox, type KnownTool } from './toolbox.ts';
 
 export interface Semel extends AsyncDisposable {
   readonly namespace: string;
@@ -179,14 +179,9 @@ export function createSemel(options: SemelOptions = {}): Semel {
   let opened: Promise<StoreFacts> | undefined;
   let closed: Promise<void> | undefined;
 
-  /** A step is a one-liner, named after its tool. Whose call the tool is decides who gets its steps. */
-  function runStep({ contract, was, names, of, options: terms, work }: Parameters<RunStep>[0]) {
-    const name = `${contract}.${names[0]}`;
-    const forms = [contract, ...was].flatMap((outer) => names.map((each) => ({ name: `${outer}.${each}` })));
-    // With a longer name there was none.
-    const earlier = forms.filter((form) => form.name !== name && form.name.length <= 64);
-    const tool = toolbox.oneLiner(name, { ...terms, share: true, was: earlier }, work);
-    return toolbox.invoke({ tool, schema: undefined, isExternal: false }, { of }, noOptions);
+  function runStep(step: Parameters<RunStep>[0]) {
+    const tool = createStepTool(toolbox, step);
+    return toolbox.invoke({ tool, schema: undefined, isExternal: false }, { of: step.of }, noOptions);
   }
 
   /** A failing logger must not keep an effect from being recorded. */

@@ -2,13 +2,12 @@
 // key. Leaves the others in doubt and counts them, also repeatable writes, and what only a framework or a caller can execute.
 
 import {
-  Call,
+  type Call,
   describeError,
   isSameCode,
   type Pipeline,
   type Result,
   type Tool,
-  unstoredMaker,
 } from '../call/index.ts';
 import { decodeResult } from '../core/codec/codec.ts';
 import { isRepeatable } from '../core/contract/words.ts';
@@ -16,8 +15,9 @@ import type { SemelError } from '../core/errors.ts';
 import { items } from '../core/paging.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
-import { type RecordedIdentity, runAs } from './calls/ambient.ts';
+import { runAs } from './calls/ambient.ts';
 import { findInstant } from './calls/inner-calls.ts';
+import { recordedIdentity, toRecordedCall } from './calls/recorded-call.ts';
 import { checkArgs } from './calls/validation.ts';
 import type { KnownTool } from './toolbox.ts';
 
@@ -162,15 +162,6 @@ function classifyResult(result: Result | undefined): keyof SweepReport {
     : 'open';
 }
 
-function recordedIdentity({ conversation, turn, run, caller }: StoredRecord): RecordedIdentity {
-  return {
-    conversation: conversation ?? undefined,
-    turn: turn ?? undefined,
-    run: run ?? undefined,
-    caller: caller ?? undefined,
-  };
-}
-
 /** When the call was made, or was said to be: inner calls with a calendar period belong to that day, not to today. */
 function findCallInstant(known: KnownTool | undefined, { createdAt, retention }: StoredRecord): number {
   const inPeriod = known && findInstant(known.tool.contract, retention?.periodEndsAt ?? null, [createdAt]);
@@ -184,21 +175,5 @@ function toCall(tool: Tool, record: StoredRecord): Call | undefined {
   if (tool.contract.mode !== 'enforce') return undefined;
   // Neither `run` nor `verify` may understand the args of other code.
   if (!isSameCode({ tool }, record)) return undefined;
-  const parts = {
-    tool,
-    namespace: record.namespace,
-    args: decodeResult(record.args),
-    key: record.key,
-    fingerprint: record.fingerprint,
-    intent: '',
-    periodEndsAt: record.retention?.periodEndsAt ?? null,
-    identity: { ...recordedIdentity(record), toolCallId: record.toolCallId ?? undefined },
-    again: record.again,
-    notAfter: record.notAfter,
-    signal: undefined,
-    // It may have been settled and have expired since it was listed: then it must not run.
-    generation: record.generation,
-  };
-  // Nobody reads a sweep's errors one by one, so they need no store address.
-  return new Call(parts, { ...unstoredMaker, content: () => record.content, storedArgs: () => record.args });
+  return toRecordedCall(tool, record, decodeResult(record.args));
 }

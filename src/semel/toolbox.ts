@@ -6,6 +6,7 @@ import {
   describeError,
   emptyReceipt,
   type Result,
+  type RunStep,
   type Tool,
 } from '../call/index.ts';
 import { listErrorCodes } from '../core/contract/classify.ts';
@@ -253,6 +254,18 @@ export function createToolbox({
     list: () => [...tools.keys()],
     warnOfIdentity: ({ contract }, args) => warnings.ofIdentity(contract, args),
   };
+}
+
+/** A step is a one-liner, named after its tool. Whose call the tool is decides who gets its steps. */
+export function createStepTool(
+  { oneLiner }: Pick<Toolbox, 'oneLiner'>,
+  { contract, was, names, options, work }: Parameters<RunStep>[0],
+): Tool {
+  const name = `${contract}.${names[0]}`;
+  const forms = [contract, ...was].flatMap((outer) => names.map((each) => ({ name: `${outer}.${each}` })));
+  // With a longer name there was none.
+  const earlier = forms.filter((form) => form.name !== name && form.name.length <= 64);
+  return oneLiner(name, { ...options, share: true, was: earlier }, work);
 }
 
 const maxOneLiners = 1_000;

@@ -11,6 +11,7 @@ export const commands: Readonly<Record<CommandName, () => Promise<{ default: Com
   recent: () => import('./recent.ts'),
   seed: () => import('./seed.ts'),
   mcp: () => import('./mcp.ts'),
+  serve: () => import('./serve/serve.ts'),
   policy: () => import('./policy.ts'),
   ls: () => import('./ls/ls.ts'),
   show: () => import('./show/show.ts'),

@@ -8,6 +8,7 @@ export const summaries = {
   recent: { group: 'Guard', line: 'recent work, for a prompt' },
   seed: { group: 'Guard', line: 'slot, date, seed, picks and recent work of this run' },
   mcp: { group: 'Guard', line: 'guard the tools of any MCP server, for any client' },
+  serve: { group: 'Guard', line: 'the ledger over HTTP, for programs in any language' },
   policy: { group: 'Guard', line: 'create or check a policy file for semel mcp' },
   ls: { group: 'See', line: 'list records' },
   show: { group: 'See', line: 'show one record: attempts, timeline, evidence' },

@@ -237,6 +237,25 @@ export function policyFor(tool: ListedTool, file: PolicyFile): ToolPolicy {
   };
 }
 
+/** The terms with which a program would define the tool: without what suits a proxy in front of a model. */
+export function toTerms(
+  name: string,
+  said: string | FilePolicy,
+): ReturnType<typeof readPolicy>['definition'] {
+  const {
+    $comment: _,
+    errors: _errors,
+    per,
+    provider,
+    ...terms
+  }: FilePolicy = typeof said === 'string' ? { effect: said as FilePolicy['effect'] } : said;
+  return readPolicy(name, {
+    ...terms,
+    ...(per === undefined ? {} : { per: perOf(per) }),
+    ...(provider === undefined ? {} : { provider: toProvider(readProvider(provider)) }),
+  }).definition;
+}
+
 /** Our key replaces whatever the model puts into the argument, so the argument is volatile. */
 function withProvider(policy: PolicyTerms, provider: FileProvider): Pick<ToolPolicy, 'policy' | 'key'> {
   const { argument } = provider;

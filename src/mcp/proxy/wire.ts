@@ -153,10 +153,10 @@ export function rewrittenHeaders(headers: Headers): Record<string, string | stri
 /** A message exceeds a limit, so the rest is not read. `status` is the HTTP status. */
 export class LimitExceeded extends Error {
   readonly status: 413 | 503;
-  constructor(status: 413 | 503) {
+  constructor(status: 413 | 503, maxBytes: number = limits.messageBytes) {
     super(
       status === 413
-        ? `The message is longer than ${limits.messageBytes} bytes.`
+        ? `The message is longer than ${maxBytes} bytes.`
         : `More than ${limits.unfinishedBytes} bytes of messages are being received at once. Try again later.`,
     );
     this.status = status;
@@ -164,8 +164,12 @@ export class LimitExceeded extends Error {
 }
 
 /** Throws LimitExceeded. The bytes count against the process's budget until `held.end()`. */
-export async function readBody(message: IncomingMessage, held: Reservation): Promise<Buffer> {
-  if (Number(message.headers['content-length'] ?? 0) > limits.messageBytes) throw new LimitExceeded(413);
+export async function readBody(
+  message: IncomingMessage,
+  held: Reservation,
+  maxBytes: number = limits.messageBytes,
+): Promise<Buffer> {
+  if (Number(message.headers['content-length'] ?? 0) > maxBytes) throw new LimitExceeded(413, maxBytes);
   const body = createByteCollector();
   let received = () => {};
   // Not `for await`: leaving the loop would destroy the connection that the answer needs.
@@ -173,11 +177,11 @@ export async function readBody(message: IncomingMessage, held: Reservation): Pro
     const stop = (status: 413 | 503) => {
       message.pause();
       body.take();
-      reject(new LimitExceeded(status));
+      reject(new LimitExceeded(status, maxBytes));
     };
     received = held.receive(() => stop(503));
     message.on('data', (part: Buffer) => {
-      const isShort = body.size + part.length <= limits.messageBytes;
+      const isShort = body.size + part.length <= maxBytes;
       if (isShort && held.take(part.length)) body.add(part);
       else stop(isShort ? 503 : 413);
     });

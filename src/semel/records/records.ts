@@ -206,8 +206,7 @@ export function createRecords({
     async annotate(keyOrId, detail) {
       ledger.annotate(await findOrThrow(keyOrId), detail);
     },
-    namespaces: async () =>
-      (await ledger.namespaces()).filter((name) => !isCallsNamespace(name) && !isRootsNamespace(name)),
+    namespaces: async () => (await ledger.namespaces()).filter((name) => !isInternalNamespace(name)),
     forget: async (named, options = {}) =>
       resolveRecord((await findAsSeen(named)).record, { type: 'forget' }, options),
     reopen: async (named, options = {}) =>
@@ -280,6 +279,11 @@ export function createRecords({
   }
 
   return { records, doubts };
+}
+
+/** Holds notes of semel's own, not records of calls. */
+export function isInternalNamespace(name: string): boolean {
+  return isCallsNamespace(name) || isRootsNamespace(name);
 }
 
 async function* onlyLapsed(records: AsyncIterable<StoredRecord>): AsyncGenerator<StoredRecord> {

@@ -1,0 +1,191 @@
+// An attempt that another program executes, and reports by what it was given: its claim. Nothing of it stays in this process,
+// so any process on the same store can take the reports, and nobody renews the lease for a program that has died.
+
+import { formatDuration } from '../core/contract/duration.ts';
+import type { Outcome } from '../core/contract/words.ts';
+import { SemelError } from '../core/errors.ts';
+import { providerKey } from '../core/key/key.ts';
+import type { Held, StoredRecord } from '../store/store.ts';
+import { Attempt } from './attempt.ts';
+import type { Call, Tool } from './call.ts';
+import type { Env } from './env.ts';
+import { Moment } from './heartbeat.ts';
+import type { Result } from './receipt.ts';
+import { abortedError } from './refusals.ts';
+import { type Body, neverDispatched, type Try } from './run-tool.ts';
+import { settleAttempt } from './settle.ts';
+
+/** Who claims. */
+export interface Claimant {
+  readonly owner: string;
+  /** Chosen by the executor, so that it can repeat a claim whose answer was lost. */
+  readonly token?: string | undefined;
+}
+
+/** What the executor has to show with each report. */
+export interface Ticket extends Omit<Held, 'namespace'> {
+  /** The target honours the key that was given out. */
+  readonly keyed: boolean;
+  /** By the wall clock of this machine. */
+  readonly startedAt: number;
+}
+
+export interface DetachedAttempt {
+  /** Undefined where the contract needs no claim: nothing has to be reported. */
+  readonly ticket: Ticket | undefined;
+  readonly record: StoredRecord | undefined;
+  /** The args to run with: the first wording, where a provider may have seen it. */
+  readonly args: unknown;
+  readonly prepared: unknown;
+  /** For the target, where it honours one. */
+  readonly key: string | undefined;
+}
+
+export type Detached =
+  | { readonly execute: true; readonly attempt: DetachedAttempt }
+  | { readonly execute: false; readonly result: Result };
+
+export interface Report {
+  readonly outcome: Outcome;
+  readonly value?: unknown;
+  readonly error?: unknown;
+  /** The provider's id for what landed. */
+  readonly remoteRef?: string | undefined;
+}
+
+export interface Dispatching {
+  /** False: the request carries no key that the target honours. */
+  readonly keyed: boolean;
+  /** Stored, so that a later attempt sends the same. */
+  readonly prepared?: unknown;
+}
+
+/** What the holder of a ticket may do. `callOf` makes the call that the record is about. */
+export interface TicketReports {
+  renew(
+    tool: Tool,
+    namespace: string,
+    ticket: Ticket,
+    note: string | undefined,
+  ): Promise<StoredRecord | undefined>;
+  dispatch(callOf: CallOf, namespace: string, ticket: Ticket, how: Dispatching): Promise<StoredRecord>;
+  settle(callOf: CallOf, namespace: string, ticket: Ticket, report: Report): Promise<Result>;
+}
+
+type CallOf = (record: StoredRecord) => Call;
+
+/** Claims like any other call, and leaves the claim to its lease. */
+export function detach(
+  runWith: (call: Call, body: Body) => Promise<Result>,
+  { now }: { readonly now: () => number },
+  call: Call,
+  claimant: Claimant,
+): Promise<Detached> {
+  const startedAt = now();
+  return new Promise((resolve, reject) => {
+    const body: Body = async (attempt) => {
+      attempt.stopTimers();
+      // Nobody has heard of the claim, so nobody executes it.
+      if (call.signal?.aborted) return unheard(abortedError(call));
+      resolve({ execute: true, attempt: describe(attempt, startedAt) });
+      return {
+        ending: { outcome: 'released', because: 'left to its executor' },
+        thrown: undefined,
+        left: true,
+      };
+    };
+    const free = { ticket: undefined, record: undefined, prepared: undefined, key: undefined };
+    const runExternally = async (args: never) => resolve({ execute: true, attempt: { ...free, args } });
+    runWith(call, Object.assign(body, { runExternally, claimant })).then(
+      (result) => resolve({ execute: false, result }),
+      reject,
+    );
+  });
+}
+
+function unheard(error: SemelError): Try {
+  return { ending: { outcome: 'released', because: error.message }, thrown: error };
+}
+
+function describe(attempt: Attempt, startedAt: number): DetachedAttempt {
+  const { held, record, args, prepared, provider } = attempt;
+  const { namespace, ...rest } = held;
+  return {
+    ticket: { ...rest, keyed: record.keyed, startedAt },
+    record,
+    args,
+    prepared,
+    key: provider && providerKey(namespace, held.key, record.providerKeyFence),
+  };
+}
+
+export function createTicketReports(env: Env): TicketReports {
+  const { ledger, clock } = env;
+  return {
+    async renew({ contract }, namespace, ticket, note) {
+      const { leaseMs, inFlightForMs, timeoutMs, name } = contract;
+      // Otherwise a program that hangs would hold its call for ever.
+      if (clock.now() - ticket.startedAt > timeoutMs) throw overTimeError(name, timeoutMs);
+      const held = heldBy(namespace, ticket);
+      const noted = note === undefined ? {} : { note: await nextNote(namespace, ticket, note) };
+      const { held: isHeld, record } = await ledger.renew({ ...held, leaseMs, inFlightForMs, ...noted });
+      return isHeld ? record : undefined;
+    },
+    async dispatch(callOf, namespace, ticket, { keyed, prepared }) {
+      const { attempt } = await resume(callOf, namespace, ticket);
+      if (prepared !== undefined && !attempt.hasPrepared) attempt.prepare(prepared);
+      await attempt.dispatch(keyed ? undefined : 'the target');
+      return attempt.record;
+    },
+    async settle(callOf, namespace, ticket, report) {
+      const { attempt, isOwn } = await resume(callOf, namespace, ticket);
+      if (report.remoteRef !== undefined) attempt.remoteRef = report.remoteRef;
+      return settleAttempt(env, attempt, toTry(attempt, isOwn, report));
+    },
+  };
+
+  /** Counted from what the record has: the executor may have sent the same note before. */
+  async function nextNote(namespace: string, { key, fence }: Ticket, remoteRef: string) {
+    const record = await ledger.read(namespace, key);
+    return { remoteRef, nth: record?.fence === fence ? record.notes + 1 : 1 };
+  }
+
+  async function resume(callOf: CallOf, namespace: string, ticket: Ticket) {
+    const record = await ledger.read(namespace, ticket.key);
+    if (record === undefined) throw forgottenError(ticket);
+    const isOwn = record.fence === ticket.fence && record.generation === ticket.generation;
+    const call = callOf(record);
+    // What another attempt has done with the record says nothing about this one.
+    const seen = isOwn ? record : { ...record, keyed: ticket.keyed, dispatched: true, result: null };
+    const { token } = ticket;
+    const attempt = new Attempt(env, { call, token, sentAt: new Moment(clock) }, seen, ticket);
+    attempt.stopTimers();
+    if (isOwn && record.notes > 0 && record.result?.remoteRef != null)
+      attempt.resumeNote(record.result.remoteRef);
+    return { attempt, isOwn };
+  }
+}
+
+function heldBy(namespace: string, { key, token, fence, generation }: Ticket): Held {
+  return { namespace, key, token, fence, generation };
+}
+
+function toTry(attempt: Attempt, isOwn: boolean, { outcome, value, error }: Report): Try {
+  if (outcome !== 'succeeded') return { ending: { outcome, because: 'its executor says so' }, thrown: error };
+  // A late success counts, whatever the record has become.
+  if (isOwn && !attempt.record.dispatched) return neverDispatched(attempt.call.tool.contract.name);
+  return { ending: { outcome, value }, thrown: undefined };
+}
+
+function overTimeError(name: string, timeoutMs: number): SemelError {
+  return new SemelError('LEASE_LOST', `${name}: its timeout of ${formatDuration(timeoutMs)} is over.`, {
+    next: 'Stop it, and report how it ended. The lease is not renewed any more.',
+    retriable: false,
+  });
+}
+
+function forgottenError({ key }: Ticket): SemelError {
+  return new SemelError('UNRECORDED', `There is no record ${key} any more.`, {
+    next: 'It was removed while it ran. What the effect did is not recorded: do not repeat it.',
+  });
+}

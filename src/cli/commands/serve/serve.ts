@@ -1,0 +1,243 @@
+// `semel serve`: the ledger over HTTP. Options and messages only; the work is in src/server.
+
+import { chmodSync, lstatSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { dirname } from 'node:path';
+import { type PolicyFile, readPolicyFile } from '../../../mcp/index.ts';
+import {
+  digestToken,
+  type Role,
+  type RunningServer,
+  roles,
+  type Served,
+  type StartOptions,
+  startServer,
+  type TokenEntry,
+} from '../../../server/index.ts';
+import { makeFolder } from '../../../store/files.ts';
+import { flagReader, maxTimerMs } from '../../args/flag-values.ts';
+import { smallText } from '../../args/input.ts';
+import { isAgent, mustBeOperator } from '../../caller.ts';
+import { command, type ValuesOf } from '../../command.ts';
+import { choice, text, texts, toggle } from '../../flags.ts';
+import { chosenNamespace, storeFor } from '../../ledger.ts';
+import { readPackageFile } from '../../package-file.ts';
+import { complain, print, printAside } from '../../render/print.ts';
+import { usageError } from '../../usage.ts';
+import { addToken, localToken, localTokenPath, readTokens } from './token-file.ts';
+
+const flags = {
+  port: text('<port>', 'the port (default: 8971; 0: any that is free)'),
+  host: text('<host>', 'the address to listen on (default: 127.0.0.1)'),
+  socket: text('<path>', 'listen on a unix socket instead'),
+  policy: text('<file>', 'the tools and their policies'),
+  define: toggle('let clients define tools that the policy file does not have'),
+  tokens: text('<file>', 'further tokens, as digests'),
+  role: choice(
+    roles,
+    'what the local token may do (default: admin), or with `token`: the new one (default: execute)',
+  ),
+  name: text('<name>', 'with `token`: its name, for people and the history'),
+  'tls-cert': text('<file>', 'certificate, to be reached from other machines'),
+  'tls-key': text('<file>', 'its key'),
+  'behind-proxy': toggle('a proxy in front of it does TLS'),
+  'allow-host': texts('<name>', 'a further name by which clients reach it'),
+  'allow-origin': texts('<origin>', 'let web pages of this origin call'),
+  log: choice(['none', 'json'], 'one line per request on stderr (default: none)'),
+  idle: text('<duration>', 'end when nobody has asked for this long'),
+  grace: text('<duration>', 'how long to wait for open requests at the end (default: 10s)'),
+} as const;
+
+export default command({
+  name: 'serve',
+  takes: '[token] [options]',
+  about: `Serves the ledger as a JSON API: ask before an effect (POST /v1/begin), renew the lease while it runs, report how it ended.
+A client that dies is treated as any worker that dies: its lease ends, and what it may have done is in doubt.
+Every request needs a token. The first start writes one to a file that only you can read, and prints where.
+  token  adds a token to the file --tokens, with --name, --role and --namespace, and prints it once
+/openapi.json describes the API; docs/reference/http-api.md explains it.`,
+  flags,
+  examples: [
+    'semel serve --policy semel.policy.json',
+    'semel serve --define --port 8971',
+    'semel serve --socket /run/user/1000/semel.sock --define',
+    'semel serve token --tokens tokens.json --name ci --role execute --namespace shop',
+    'semel serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem --allow-host ledger.example.com --tokens tokens.json',
+  ],
+  async run({ values, positionals, rest }) {
+    const [word, ...more] = positionals;
+    if ((word !== undefined && word !== 'token') || more.length > 0 || rest !== undefined)
+      throw usageError('serve', 'it takes `token`, or options only');
+    if (word === 'token') return createToken(values);
+    const role = values.role ?? 'admin';
+    // Otherwise an agent could decide about its own calls.
+    if (role !== 'execute' && isAgent()) mustBeOperator('serve', 'serve with a token that may decide');
+    const read = flagReader('serve', values);
+    const graceMs = read.duration('grace', 10_000, { to: maxTimerMs });
+    const idleMs = values.idle === undefined ? undefined : read.duration('idle', 0, { to: maxTimerMs });
+    const listen = await placeOf(values);
+    const own = ownToken(role);
+    const tokens = [own.entry, ...(values.tokens === undefined ? [] : readTokens(values.tokens))];
+    const policies: PolicyFile =
+      values.policy === undefined
+        ? { version: 1 }
+        : readPolicyFile(smallText('serve', values.policy), values.policy);
+    let lastAskedAt = performance.now();
+    const options: StartOptions = {
+      store: await storeFor(values, { make: true }),
+      policies,
+      mayDefine: values.define === true,
+      tokens,
+      listen,
+      version: (JSON.parse(readPackageFile('package.json')) as { readonly version: string }).version,
+      hosts: values['allow-host'] ?? [],
+      origins: values['allow-origin'] ?? [],
+      onWarning: complain,
+      onRequest: (request) => {
+        lastAskedAt = performance.now();
+        if (values.log === 'json') logRequest(request);
+      },
+      ...tlsOf(values),
+    };
+    const server = await start(options);
+    if ('socket' in listen) chmodSync(listen.socket, 0o600);
+    printAside(`semel: listening on ${server.url}`);
+    if (own.path !== undefined) printAside(`semel: token in ${own.path}${own.isNew ? ' (new)' : ''}`);
+    await untilOver(idleMs, () => performance.now() - lastAskedAt);
+    await server.close(graceMs);
+    return 0;
+  },
+});
+
+type Values = ValuesOf<typeof flags> & {
+  readonly namespace: string | undefined;
+  readonly store: string | undefined;
+};
+
+const usualPort = '8971';
+
+async function start(options: StartOptions): Promise<RunningServer> {
+  try {
+    return await startServer(options);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE')
+      throw usageError(
+        'serve',
+        'another program listens there already',
+        'Choose another --port or --socket.',
+      );
+    if (code === 'EACCES' || code === 'EADDRNOTAVAIL')
+      throw usageError(
+        'serve',
+        `it cannot listen there (${code})`,
+        'Choose another --host, --port or --socket.',
+      );
+    throw error;
+  }
+}
+
+async function placeOf(values: Values): Promise<StartOptions['listen']> {
+  const { socket, host = '127.0.0.1', port = usualPort } = values;
+  if (socket !== undefined) {
+    if (values.host !== undefined || values.port !== undefined)
+      throw usageError('serve', '--socket excludes --host and --port');
+    makeFolder(dirname(socket));
+    await removeStale(socket);
+    return { socket };
+  }
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw usageError('serve', '--port takes 0 to 65535');
+  const isHere = /^(127(\.\d+){3}|localhost|::1)$/.test(host);
+  const isSafe = values['tls-cert'] !== undefined || values['behind-proxy'] === true;
+  if (!isHere && !isSafe)
+    throw usageError(
+      'serve',
+      `other machines could reach ${host}, and read tokens on their way`,
+      'Add --tls-cert and --tls-key, or --behind-proxy where a proxy in front of it does TLS.',
+    );
+  return { host, port: Number(port) };
+}
+
+/** What a server that was killed left behind. One that lives is found by `listen`. */
+async function removeStale(socket: string): Promise<void> {
+  try {
+    if (!lstatSync(socket).isSocket())
+      throw usageError('serve', `${socket} exists, and is not a socket`, 'Choose another --socket.');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  const isAlive = await new Promise<boolean>((resolve) => {
+    const probe = connect(socket, () => resolve(true));
+    probe.on('error', () => resolve(false));
+    probe.on('connect', () => probe.destroy());
+  });
+  if (!isAlive) rmSync(socket, { force: true });
+}
+
+function tlsOf(values: Values): Pick<StartOptions, 'tls'> {
+  const { 'tls-cert': cert, 'tls-key': key } = values;
+  if ((cert === undefined) !== (key === undefined))
+    throw usageError('serve', '--tls-cert and --tls-key belong together');
+  if (cert === undefined || key === undefined) return {};
+  return { tls: { cert: smallText('serve', cert), key: smallText('serve', key) } };
+}
+
+interface OwnToken {
+  readonly entry: TokenEntry;
+  readonly path?: string;
+  readonly isNew?: boolean;
+}
+
+function ownToken(role: Role): OwnToken {
+  const { SEMEL_TOKEN: given } = process.env;
+  const about = { name: 'local', role, namespace: '*' } as const;
+  if (given !== undefined && given !== '') {
+    if (given.length < 32)
+      throw usageError('serve', 'SEMEL_TOKEN is shorter than 32 characters', 'Use a long random text.');
+    return { entry: { ...about, sha256: digestToken(given) } };
+  }
+  const path = localTokenPath(role);
+  const { token, isNew } = localToken(path);
+  return { entry: { ...about, sha256: digestToken(token) }, path, isNew };
+}
+
+function createToken(values: Values): number {
+  mustBeOperator('serve', 'create a token');
+  const { tokens, name, role = 'execute' } = values;
+  if (tokens === undefined || name === undefined)
+    throw usageError('serve', '`token` needs --tokens <file> and --name <name>');
+  const namespace = chosenNamespace(values) ?? 'default';
+  const token = addToken(tokens, { name, role, namespace });
+  printAside(
+    `semel: ${name} may ${role} in ${namespace === '*' ? 'all namespaces' : namespace}. It is shown only now:`,
+  );
+  print(token);
+  return 0;
+}
+
+/** Strangers choose the method; everything else is the server's own. */
+function logRequest({ method, path, status, tookMs, token }: Served): void {
+  const line = {
+    time: new Date().toISOString(),
+    method,
+    path,
+    status,
+    ms: Math.round(tookMs * 10) / 10,
+    token,
+  };
+  process.stderr.write(`${JSON.stringify(line)}\n`);
+}
+
+async function untilOver(idleMs: number | undefined, idleFor: () => number): Promise<void> {
+  await new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+    if (idleMs === undefined) return;
+    const check = () => {
+      const left = idleMs - idleFor();
+      if (left <= 0) resolve();
+      else setTimeout(check, Math.max(50, left)).unref();
+    };
+    check();
+  });
+}

@@ -1,0 +1,255 @@
+// Calls over HTTP: a client asks whether to execute, executes, and reports. What it holds is a claim with a lease, as every
+// worker's; the server renews nothing by itself.
+
+import type { DetachedAttempt, Report, Result } from '../call/index.ts';
+import { decodeResult } from '../core/codec/codec.ts';
+import { SemelError } from '../core/errors.ts';
+import { type CallOptions, runAs, toRecordedCall } from '../semel/index.ts';
+import type { StoredRecord } from '../store/store.ts';
+import type { Context } from './endpoint.ts';
+import { anything, document, flag, instant, integer, object, oneOf, type Read, text } from './schema.ts';
+import { readTicket, writeTicket } from './ticket.ts';
+import type { ServedTool } from './tools.ts';
+
+const id = (about: string) => text({ max: 500, about });
+
+const attempt = text({ max: 100_000, about: 'The `attempt` of the answer to /v1/begin.' });
+
+const policy = document(
+  {
+    type: 'object',
+    description: 'What the tool may do, as in semel.policy.json. Must equal the registered policy.',
+  },
+  (value) => value as never,
+);
+
+export const beginBody = object(
+  {
+    tool: text({
+      max: 64,
+      pattern: /^[A-Za-z0-9][A-Za-z0-9._-]*$/,
+      example: 'email.send',
+      about: 'The name of the tool.',
+    }),
+  },
+  {
+    args: anything({ about: 'The arguments: the key is derived from them, by the tool’s policy.' }),
+    policy,
+    conversation: id('The conversation that the call belongs to.'),
+    turn: id('The turn of the conversation.'),
+    run: id('The run of a job that the call belongs to.'),
+    toolCallId: id('The id that the model gave the call.'),
+    caller: id('Whose call it is, where the program serves several users.'),
+    handoff: text({ max: 10_000, about: 'The identity that another process handed over.' }),
+    key: id('Your own idempotency key, instead of a derived one.'),
+    again: id('Why it is done once more on purpose.'),
+    at: instant({ about: 'The instant that a calendar period is taken from. Default: now.' }),
+    notAfter: instant({ about: 'An attempt that would start later is refused.' }),
+    version: text({ max: 100, about: 'Refused where the tool has another major version.' }),
+    token: text({
+      max: 100,
+      pattern: /^[\w-]{22,100}$/,
+      about:
+        'Random, at least 22 characters, new for each attempt: a begin whose answer was lost can be sent again with it.',
+    }),
+    worker: text({ max: 200, about: 'Who executes it, for people.' }),
+    dispatch: oneOf(['claim', 'explicit'], {
+      about: 'explicit: nothing counts as sent before /v1/dispatch. Default: claim.',
+    }),
+    waitMs: integer({
+      min: 0,
+      max: 60_000,
+      about: 'How long to wait while another worker executes it. Default: 0.',
+    }),
+  },
+);
+
+export const renewBody = object(
+  { attempt },
+  { remoteRef: id('The id that the target gave it, kept in case this worker dies.') },
+);
+
+export const dispatchBody = object(
+  { attempt },
+  {
+    keyed: flag({ about: 'False: the request does not carry the key. Default: true.' }),
+    prepared: anything({ about: 'What is about to be sent: a later attempt gets the same.' }),
+  },
+);
+
+export const settleBody = object(
+  {
+    attempt,
+    outcome: oneOf(['succeeded', 'failed', 'notLanded', 'unknown'], {
+      about: 'failed: the target refused it. notLanded: it had no effect. unknown: it may have landed.',
+    }),
+  },
+  {
+    value: anything({ about: 'What it returned: repeated calls get the same.' }),
+    error: object(
+      {},
+      { message: text({ max: 10_000 }), code: text({ max: 200 }) },
+      { about: 'What went wrong.' },
+    ),
+    remoteRef: id('The id that the target gave it.'),
+  },
+);
+
+export async function begin(body: Read<typeof beginBody>, context: Context): Promise<object> {
+  const { space } = context;
+  const tool = space.tools.find(body.tool, body.policy);
+  const open = { tool: body.tool, policy: body.policy };
+  const { args, handoff } = body;
+  // Nothing is recorded of a read.
+  if (tool.contract.effect === 'read') return executeAnswer({ ...open, ticket: undefined }, tool, { args });
+  const start = async () => {
+    const made = await space.engine.makeCall(tool, args, callOptions(body, context.signal));
+    const { contract } = made.tool;
+    const waitMs = body.waitMs ?? 0;
+    const terms = {
+      ...contract,
+      ifBusy: waitMs > 0 ? ('wait' as const) : ('fail' as const),
+      waitMs,
+      dispatch: body.dispatch ?? contract.dispatch,
+    };
+    const claimant = { owner: ownerOf(body, context), token: body.token };
+    return space.engine.pipeline.detach(made.with({ tool: { ...made.tool, contract: terms } }), claimant);
+  };
+  // Without what the server's own environment says.
+  const begun = await runAs(nobody, () =>
+    handoff === undefined ? start() : space.semel.within(handoff, start),
+  );
+  if (!begun.execute) return toAnswer(begun.result);
+  return executeAnswer({ ...open, ticket: begun.attempt.ticket }, tool, begun.attempt);
+}
+
+function executeAnswer(
+  open: Parameters<typeof writeTicket>[0],
+  { contract }: ServedTool,
+  { args, key, prepared, record }: Partial<DetachedAttempt>,
+): object {
+  return {
+    outcome: 'execute',
+    attempt: writeTicket(open),
+    args,
+    ...(key === undefined ? {} : { key }),
+    ...(prepared === undefined ? {} : { prepared }),
+    ...(record === undefined
+      ? { claimed: false }
+      : { claimed: true, ...aboutAttempt(record), leaseMs: contract.leaseMs }),
+    ...(Number.isFinite(contract.timeoutMs) ? { timeoutMs: contract.timeoutMs } : {}),
+  };
+}
+
+function aboutAttempt({ attempts, fence, key }: StoredRecord): object {
+  return { number: attempts, fence, recordKey: key };
+}
+
+export async function renew(body: Read<typeof renewBody>, { space }: Context): Promise<object> {
+  const { tool, ticket } = openTicket(body.attempt, space);
+  if (ticket === undefined) return { held: true, leaseMs: tool.contract.leaseMs };
+  const { semel, engine } = space;
+  const record = await engine.pipeline.tickets.renew(tool, semel.namespace, ticket, body.remoteRef);
+  if (record === undefined) throw lost(tool);
+  return { held: true, leaseMs: tool.contract.leaseMs };
+}
+
+export async function dispatch(body: Read<typeof dispatchBody>, { space }: Context): Promise<object> {
+  const { tool, ticket } = openTicket(body.attempt, space);
+  if (ticket === undefined) return { dispatched: true };
+  const { keyed = true, prepared } = body;
+  const { pipeline } = space.engine;
+  await pipeline.tickets.dispatch(callOf(tool), space.semel.namespace, ticket, { keyed, prepared });
+  return { dispatched: true };
+}
+
+export async function settle(body: Read<typeof settleBody>, { space }: Context): Promise<object> {
+  const { tool, ticket } = openTicket(body.attempt, space);
+  const { outcome, value, error, remoteRef } = body;
+  if (ticket === undefined) return { outcome: 'settled', recorded: false };
+  const report: Report = {
+    outcome: outcome === 'notLanded' ? 'released' : outcome,
+    value,
+    error: outcome === 'succeeded' ? undefined : toError(error),
+    remoteRef,
+  };
+  const { pipeline } = space.engine;
+  const result = await pipeline.tickets.settle(callOf(tool), space.semel.namespace, ticket, report);
+  if (!result.ok && isAsReported(outcome, result))
+    return { outcome: 'settled', recorded: true, receipt: result.receipt };
+  return { ...toAnswer(result), ...(result.ok ? { outcome: 'settled', recorded: true } : {}) };
+}
+
+/** The error of the call is what its executor reported: no news for it. */
+function isAsReported(
+  outcome: Read<typeof settleBody>['outcome'],
+  { error }: Extract<Result, { ok: false }>,
+): boolean {
+  const expected = {
+    succeeded: undefined,
+    failed: 'FAILED',
+    notLanded: 'NOT_LANDED',
+    unknown: 'IN_DOUBT',
+  } as const;
+  return error.code === expected[outcome];
+}
+
+function toError(given: Read<typeof settleBody>['error'] = {}): Error {
+  const { message = 'its executor did not say why', code } = given;
+  return Object.assign(new Error(message), code === undefined ? {} : { code });
+}
+
+/** A refusal is thrown, and becomes a problem. */
+function toAnswer(result: Result): object {
+  if (!result.ok) throw withReceiptOf(result);
+  return { outcome: 'replay', value: result.value, receipt: result.receipt };
+}
+
+function withReceiptOf({ error, receipt }: Extract<Result, { ok: false }>): SemelError {
+  const { code, happened, correctiveAction, retriable, retryAfterMs, path, evidence, value } = error;
+  return new SemelError(code, happened, {
+    next: correctiveAction,
+    retriable,
+    receipt,
+    value,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(path === undefined ? {} : { path }),
+    ...(evidence === undefined ? {} : { evidence }),
+  });
+}
+
+function openTicket(text: string, { tools, engine }: Context['space']) {
+  const { tool: name, policy: own, ticket } = readTicket(text);
+  const { contract } = tools.find(name, own);
+  const tool = engine.find(contract.name)?.tool;
+  if (tool === undefined)
+    throw new SemelError('CONTRACT_INVALID', `There is no tool ${name}.`, { path: 'attempt' });
+  return { tool, ticket };
+}
+
+type PipelineTool = ReturnType<typeof openTicket>['tool'];
+
+function callOf(tool: PipelineTool) {
+  return (record: StoredRecord) =>
+    toRecordedCall(tool, record, record.args === null ? undefined : decodeResult(record.args));
+}
+
+function callOptions(body: Read<typeof beginBody>, signal: AbortSignal): CallOptions {
+  const { conversation, turn, run, toolCallId, caller, key, again, at, notAfter, version } = body;
+  const given = { conversation, turn, run, toolCallId, caller, key, again, at, notAfter, version };
+  const said = Object.entries(given).filter(([, value]) => value !== undefined);
+  return { ...Object.fromEntries(said), signal };
+}
+
+/** What a process could prove about itself must not be claimed by others, so it never looks like a process of this machine. */
+function ownerOf({ worker }: Read<typeof beginBody>, { credential }: Context): string {
+  return `${worker ?? 'a client'} (${credential.name}, over HTTP)`;
+}
+
+function lost({ contract }: PipelineTool): SemelError {
+  return new SemelError('LEASE_LOST', `${contract.name}: another worker has taken this call over.`, {
+    next: 'Stop it, and report how it ended.',
+  });
+}
+
+const nobody = { conversation: undefined, turn: undefined, run: undefined, caller: undefined };

@@ -1,0 +1,25 @@
+// What an endpoint is: who may use it, what it takes, and what it does.
+
+import type { Schema } from './schema.ts';
+import type { Space } from './space.ts';
+import type { Credential, Role } from './tokens.ts';
+
+export interface Context {
+  readonly space: Space;
+  readonly credential: Credential;
+  /** Aborts when the client hangs up. */
+  readonly signal: AbortSignal;
+}
+
+export interface Endpoint {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly role: Role;
+  /** For the documentation. */
+  readonly about: string;
+  /** Of the body of a POST, or of the query of a GET. */
+  readonly input: Schema<unknown>;
+  /** A list of bodies may be sent instead of one. */
+  readonly isBatch?: true;
+  run(input: never, context: Context): Promise<object>;
+}

@@ -1,0 +1,343 @@
+// The ledger over HTTP: limits, who may call, and the way of a request to its endpoint and back.
+
+import {
+  createServer as createPlain,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTls } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { isSemelError, SemelError } from '../core/errors.ts';
+import { limits } from '../core/limits.ts';
+import { createReservation, type Reservation } from '../core/reservations.ts';
+import { isJsonInUtf8, isUncompressed, LimitExceeded, readBody } from '../mcp/index.ts';
+import type { Context, Endpoint } from './endpoint.ts';
+import { endpoints } from './endpoints.ts';
+import { readJson, writeJson } from './json.ts';
+import { describeApi } from './openapi.ts';
+import { type Problem, toProblem } from './problem.ts';
+import type { Spaces } from './space.ts';
+import { type Credential, mayAct, type TokenEntry, type Tokens } from './tokens.ts';
+
+export interface ServeOptions {
+  readonly spaces: Spaces;
+  readonly tokens: Tokens;
+  readonly version: string;
+  /** A unix socket, or a host and a port. */
+  readonly listen: { readonly socket: string } | { readonly host: string; readonly port: number };
+  readonly tls?: { readonly cert: string; readonly key: string };
+  /** Further names by which clients reach it, as in the header Host. */
+  readonly hosts?: readonly string[];
+  /** Web pages of these origins may call. */
+  readonly origins?: readonly string[];
+  /** Called after each request: for logs. Neither path parameters nor bodies. */
+  readonly onRequest?: (request: Served) => void;
+  /** True if the store can be written. */
+  readonly isReady: () => Promise<boolean>;
+}
+
+export interface Served {
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+  readonly tookMs: number;
+  readonly token: string | undefined;
+}
+
+export interface RunningServer {
+  readonly url: string;
+  /** Lets requests end that have begun. */
+  close(graceMs: number): Promise<void>;
+}
+
+interface Reply {
+  readonly status: number;
+  readonly body: object | string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const namespaceHeader = 'semel-namespace';
+
+const safeHeaders = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+} as const;
+
+export async function serve(options: ServeOptions): Promise<RunningServer> {
+  const { spaces, tokens, listen, tls, version } = options;
+  const byPath = new Map<string, Endpoint[]>();
+  for (const endpoint of endpoints)
+    byPath.set(endpoint.path, [...(byPath.get(endpoint.path) ?? []), endpoint]);
+  const unanswered = new WeakMap<Socket, number>();
+  const answering = new Set<Promise<void>>();
+  const api = JSON.stringify(describeApi(endpoints, version));
+  const times = { requestTimeout: limits.requestMs, connectionsCheckingInterval: limits.requestMs / 4 };
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
+    const work = answer(request, response);
+    answering.add(work);
+    void work.finally(() => answering.delete(work));
+  };
+  const server: Server =
+    tls === undefined ? createPlain(times, handle) : createTls({ ...times, ...tls }, handle);
+  server.maxConnections = limits.connections;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    if ('socket' in listen)
+      server.listen({ path: listen.socket, readableAll: false, writableAll: false }, resolve);
+    else server.listen(listen.port, listen.host, resolve);
+  });
+  const address = server.address();
+  const port = typeof address === 'object' ? (address as AddressInfo).port : 0;
+  const names = 'socket' in listen ? ['localhost'] : hostNames(listen.host, port, options.hosts ?? []);
+  return {
+    url:
+      'socket' in listen ? `unix:${listen.socket}` : `${tls === undefined ? 'http' : 'https'}://${names[0]}`,
+    async close(graceMs) {
+      const ended = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      let timer: NodeJS.Timeout | undefined;
+      const patience = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, graceMs);
+      });
+      await Promise.race([Promise.allSettled(answering), patience]);
+      clearTimeout(timer);
+      server.closeAllConnections();
+      await ended;
+    },
+  };
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const startedAt = performance.now();
+    const held = createReservation();
+    const gone = new AbortController();
+    response.on('error', () => undefined);
+    response.once('close', () => gone.abort());
+    if (!server.listening) response.shouldKeepAlive = false;
+    const seen: { credential?: Credential } = {};
+    const { socket } = request;
+    const before = unanswered.get(socket) ?? 0;
+    unanswered.set(socket, before + 1);
+    const path = pathOf(request);
+    let reply: Reply;
+    try {
+      if (before >= limits.pipelined)
+        throw new Refusal(503, `This connection has ${before} unanswered requests.`);
+      reply = await route(request, path, held, gone.signal, seen);
+    } catch (error) {
+      reply = toReply(error);
+    } finally {
+      held.end();
+      unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1);
+    }
+    send(request, response, reply);
+    options.onRequest?.({
+      method: request.method ?? '',
+      // A path that does not exist may hold anything.
+      path: byPath.has(path) ? path : 'other',
+      status: reply.status,
+      tookMs: performance.now() - startedAt,
+      token: seen.credential?.name,
+    });
+  }
+
+  async function route(
+    request: IncomingMessage,
+    path: string,
+    held: Reservation,
+    signal: AbortSignal,
+    seen: { credential?: Credential },
+  ): Promise<Reply> {
+    refuseStrangers(request, names, options.origins ?? []);
+    if (request.method === 'GET') {
+      if (path === '/livez') return { status: 200, body: { status: 'ok' } };
+      if (path === '/readyz') {
+        const isReady = await options.isReady();
+        return {
+          status: isReady ? 200 : 503,
+          body: { status: isReady ? 'ok' : 'the store does not answer' },
+        };
+      }
+      if (path === '/openapi.json') return { status: 200, body: api };
+    }
+    const found = authenticate(request, tokens);
+    const credential = { name: found.name, role: found.role, namespace: chooseNamespace(request, found) };
+    seen.credential = credential;
+    const choices = byPath.get(path);
+    if (choices === undefined)
+      throw new Refusal(404, `There is no ${path.slice(0, 200)}.`, 'See /openapi.json.');
+    const endpoint = choices.find(({ method }) => method === request.method);
+    if (endpoint === undefined)
+      throw new Refusal(405, `Use ${choices.map(({ method }) => method).join(' or ')}.`);
+    if (!mayAct(credential.role, endpoint.role))
+      throw new SemelError('NOT_PERMITTED', `The token ${credential.name} may only ${credential.role}.`, {
+        next: `Use a token that may ${endpoint.role}.`,
+      });
+    const context: Context = { space: spaces.of(credential.namespace), credential, signal };
+    if (endpoint.method === 'GET') return run(endpoint, queryOf(request), context);
+    const body = readJson(await bodyOf(request, held));
+    if (endpoint.isBatch && isBatch(body)) return runBatch(endpoint, body, context);
+    return run(endpoint, body, context);
+  }
+}
+
+async function run({ input, run: act }: Endpoint, given: unknown, context: Context): Promise<Reply> {
+  return { status: 200, body: await act(input.read(given, '') as never, context) };
+}
+
+/** Each item succeeds or fails by itself. */
+async function runBatch(
+  endpoint: Endpoint,
+  { items }: { readonly items: readonly unknown[] },
+  context: Context,
+): Promise<Reply> {
+  if (items.length === 0 || items.length > limits.batchItems)
+    throw new SemelError('INVALID_ARGS', `\`items\` has ${items.length} items.`, {
+      path: 'items',
+      next: `Send 1 to ${limits.batchItems}.`,
+    });
+  const one = async (item: unknown) => run(endpoint, item, context).catch(toReply);
+  const replies = await Promise.all(items.map(one));
+  return { status: 200, body: { items: replies.map(({ status, body }) => ({ status, body })) } };
+}
+
+function isBatch(body: unknown): body is { readonly items: readonly unknown[] } {
+  return typeof body === 'object' && body !== null && Array.isArray((body as { items?: unknown }).items);
+}
+
+/** Before anything is looked up: neither a code of semel's nor a record. */
+class Refusal extends Error {
+  readonly status: number;
+  readonly next: string;
+  constructor(status: number, message: string, next = 'Correct the request.') {
+    super(message);
+    this.status = status;
+    this.next = next;
+  }
+}
+
+function toReply(error: unknown): Reply {
+  if (isSemelError(error)) {
+    const problem = toProblem(error);
+    return problemReply(problem, problem.retryAfterMs);
+  }
+  if (error instanceof Refusal || error instanceof LimitExceeded) {
+    const next = error instanceof Refusal ? error.next : 'Send less, or try again later.';
+    const refused = new SemelError('INVALID_ARGS', error.message, { next, retriable: error.status === 503 });
+    return problemReply(toProblem(refused, error.status), error.status === 503 ? 1_000 : undefined);
+  }
+  // A mistake of the server: its words may hold anything.
+  const unknown = new SemelError('STORE_UNAVAILABLE', 'The server failed.', {
+    next: 'Ask its operator to look into its log.',
+    retriable: false,
+  });
+  return { ...problemReply(toProblem(unknown, 500)), headers: { ...problemHeaders } };
+}
+
+const problemHeaders = { 'content-type': 'application/problem+json' } as const;
+
+function problemReply(problem: Problem, retryAfterMs?: number): Reply {
+  const delay = problem.retriable || problem.status === 503 ? retryAfterMs : undefined;
+  return {
+    status: problem.status,
+    body: problem,
+    headers: {
+      ...problemHeaders,
+      ...(delay === undefined ? {} : { 'retry-after': String(Math.max(1, Math.ceil(delay / 1_000))) }),
+      ...(problem.status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+    },
+  };
+}
+
+function send(request: IncomingMessage, response: ServerResponse, { status, body, headers }: Reply): void {
+  if (response.destroyed) return;
+  const text = typeof body === 'string' ? body : writeJson(body);
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    ...safeHeaders,
+    ...headers,
+    // What was not read would be taken for the next request.
+    ...(request.complete ? {} : { connection: 'close' }),
+  });
+  response.end(request.method === 'HEAD' ? undefined : text);
+}
+
+function pathOf({ url = '/' }: IncomingMessage): string {
+  const end = url.indexOf('?');
+  return end < 0 ? url : url.slice(0, end);
+}
+
+function queryOf({ url = '/' }: IncomingMessage): Record<string, string> {
+  const at = url.indexOf('?');
+  const query: Record<string, string> = Object.create(null);
+  for (const [name, value] of new URLSearchParams(at < 0 ? '' : url.slice(at))) {
+    if (Object.hasOwn(query, name)) throw new Refusal(400, `\`${name.slice(0, 50)}\` appears twice.`);
+    query[name] = value;
+  }
+  return { ...query };
+}
+
+async function bodyOf(request: IncomingMessage, held: Reservation): Promise<Buffer> {
+  const { headers } = request;
+  if (!isUncompressed(headers)) throw new Refusal(415, 'The body is compressed.', 'Send it uncompressed.');
+  if (!isJsonInUtf8(headers))
+    throw new Refusal(415, 'The body is not JSON.', 'Send it as application/json in UTF-8.');
+  return readBody(request, held, limits.requestBytes);
+}
+
+function authenticate({ headers }: IncomingMessage, tokens: Tokens): TokenEntry {
+  const shown = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
+  const found = tokens.find(shown);
+  if (found !== undefined) return found;
+  throw new Refusal(
+    401,
+    shown === undefined ? 'There is no token.' : 'The token is not valid.',
+    'Send the header `Authorization: Bearer <token>`.',
+  );
+}
+
+function chooseNamespace({ headers }: IncomingMessage, { namespace, name }: TokenEntry): string {
+  const named = headers[namespaceHeader];
+  if (namespace !== '*') {
+    if (named === undefined || named === namespace) return namespace;
+    throw new SemelError('NOT_PERMITTED', `The token ${name} is for another namespace.`, {
+      next: 'Leave out the header Semel-Namespace, or use a token for that namespace.',
+    });
+  }
+  const chosen = named ?? 'default';
+  if (typeof chosen === 'string' && /^[!-~]{1,200}$/.test(chosen)) return chosen;
+  throw new Refusal(400, 'Semel-Namespace is not a name.', 'Send 1 to 200 visible ASCII characters.');
+}
+
+/** Refuses web pages of other origins, and host names that were rebound to this machine. */
+function refuseStrangers(
+  { headers }: IncomingMessage,
+  names: readonly string[],
+  origins: readonly string[],
+): void {
+  const { host = '', origin, 'sec-fetch-site': site } = headers;
+  if (!names.includes(host.toLowerCase()))
+    throw new Refusal(
+      421,
+      'This server has another name.',
+      'Use the address that it printed, or --allow-host.',
+    );
+  const isOwn =
+    origin === undefined || names.some((name) => origin === `http://${name}` || origin === `https://${name}`);
+  const isAsked = site === undefined || site === 'same-origin' || site === 'none';
+  if ((!isOwn || !isAsked) && !origins.includes(origin ?? ''))
+    throw new Refusal(403, 'Web pages of this origin may not call.', 'Allow it with --allow-origin.');
+}
+
+/** As browsers and clients write them in Host. */
+function hostNames(host: string, port: number, more: readonly string[]): readonly string[] {
+  const own = host.includes(':') ? `[${host}]` : host;
+  const isHere = /^(127(\.\d+){3}|localhost|::1)$/.test(host);
+  const names = [own, ...(isHere ? ['localhost', '127.0.0.1', '[::1]'] : []), ...more].map((name) =>
+    name.toLowerCase(),
+  );
+  return [...new Set(names.flatMap((name) => (/:\d+$/.test(name) ? [name] : [`${name}:${port}`, name])))];
+}

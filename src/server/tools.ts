@@ -1,0 +1,74 @@
+// The tools of one namespace, each defined by its policy: from the policy file, or by the clients themselves where the operator
+// allows that.
+
+import type { Contract } from '../core/contract/contract.ts';
+import { SemelError } from '../core/errors.ts';
+import { limits } from '../core/limits.ts';
+import { type FilePolicy, type PolicyFile, readPolicyFile, toTerms } from '../mcp/index.ts';
+import { markExternal, type Semel, type ToolDefinition, type ToolFunction } from '../semel/index.ts';
+
+export type ServedTool = ToolFunction<unknown, unknown>;
+
+export interface ServedTools {
+  /** `inline` must equal the registered policy. */
+  find(name: string, inline: FilePolicy | undefined): ServedTool;
+  list(): readonly {
+    readonly name: string;
+    readonly contract: Contract;
+    readonly source: 'file' | 'client';
+  }[];
+}
+
+export function createServedTools(
+  semel: Semel,
+  file: PolicyFile,
+  { mayDefine }: { readonly mayDefine: boolean },
+): ServedTools {
+  const known = new Map<string, { readonly tool: ServedTool; readonly source: 'file' | 'client' }>();
+  const policies = Object.entries(file.tools ?? {});
+  for (const [name, policy] of policies) define(name, policy, 'file');
+
+  function define(name: string, policy: string | FilePolicy, source: 'file' | 'client'): ServedTool {
+    // An equal contract may be defined again; another one is refused, and the error names what differs.
+    const definition = { ...toTerms(name, policy), run: executedElsewhere };
+    const tool = semel.tool(definition as unknown as ToolDefinition<unknown, unknown>) as ServedTool;
+    markExternal(tool);
+    known.set(name, { tool, source: known.get(name)?.source ?? source });
+    return tool;
+  }
+
+  return {
+    find(name, inline) {
+      const found = known.get(name);
+      if (inline === undefined) {
+        if (found !== undefined) return found.tool;
+        throw unknownTool(name, mayDefine);
+      }
+      readPolicyFile(JSON.stringify({ version: 1, tools: { [name]: inline } }), 'policy');
+      if (found === undefined && !mayDefine) throw unknownTool(name, false);
+      if (found === undefined && known.size >= limits.guardedTools)
+        throw new SemelError('CONTRACT_INVALID', `This server has ${known.size} tools already.`, {
+          path: 'tool',
+          next: 'A tool is a kind of effect: put ids into `args`.',
+        });
+      return define(name, inline, 'client');
+    },
+    list: () => [...known].map(([name, { tool, source }]) => ({ name, contract: tool.contract, source })),
+  };
+}
+
+function unknownTool(name: string, mayDefine: boolean): SemelError {
+  return new SemelError('CONTRACT_INVALID', `There is no tool ${JSON.stringify(name)}.`, {
+    path: 'tool',
+    next: mayDefine
+      ? 'Send its `policy` with the call.'
+      : 'Add it to the policy file of the server, or start the server with --define to let clients define tools.',
+  });
+}
+
+/** A client executes it. */
+function executedElsewhere(): never {
+  throw new SemelError('CONTRACT_INVALID', 'This tool is executed by a client.', {
+    next: 'Call it over HTTP.',
+  });
+}

@@ -1,0 +1,153 @@
+// `semel serve` as a process: its token, its places, and what a restart keeps.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+const command = join(import.meta.dirname, '../../dist/lib/semel.cjs');
+let folder: string;
+const started: (() => Promise<void>)[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'semel-serve-'));
+  writeFileSync(
+    join(folder, 'policy.json'),
+    JSON.stringify({
+      version: 1,
+      tools: { refund: { effect: 'irreversible', per: 'ever', identity: ['payment'] } },
+    }),
+  );
+});
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((stop) => stop()));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function run(args: readonly string[], env: Record<string, string> = {}) {
+  const { SEMEL_CONTEXT: _, ...clean } = process.env;
+  return spawn(process.execPath, [command, 'serve', ...args], {
+    env: { ...clean, XDG_STATE_HOME: folder, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+async function start(args: readonly string[], env?: Record<string, string>) {
+  const child = run(args, env);
+  const lines: string[] = [];
+  const kill = async (signal: NodeJS.Signals) => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill(signal);
+      await once(child, 'exit');
+    }
+  };
+  started.push(() => kill('SIGKILL'));
+  for await (const line of createInterface({ input: child.stderr })) {
+    lines.push(line);
+    if (line.includes('listening on')) break;
+    if (lines.length > 20) break;
+  }
+  const url = /listening on (\S+)/.exec(lines.join('\n'))?.[1];
+  if (url === undefined) throw new Error(lines.join('\n'));
+  return { url, kill, child };
+}
+
+async function ended(args: readonly string[], env?: Record<string, string>) {
+  const child = run(args, env);
+  let text = '';
+  child.stderr.on('data', (part) => (text += part));
+  let out = '';
+  child.stdout.on('data', (part) => (out += part));
+  const [code] = await once(child, 'close');
+  return { code, text, out };
+}
+
+const tokenIn = (name = 'serve.token') => readFileSync(join(folder, 'semel', name), 'utf8').trim();
+
+async function post(url: string, path: string, body: unknown, token: string) {
+  const response = await fetch(`${url}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+const call = { tool: 'refund', args: { payment: 'p1' } };
+
+test('a server that is killed loses no attempt: the next one takes its report', async () => {
+  const options = ['--port', '0', '--policy', join(folder, 'policy.json')];
+  const first = await start(options);
+  const token = tokenIn();
+  expect(statSync(join(folder, 'semel', 'serve.token')).mode & 0o777).toBe(0o600);
+  const { attempt } = (await post(first.url, '/v1/begin', call, token)).body;
+  await first.kill('SIGKILL');
+  const second = await start(options);
+  expect(tokenIn()).toBe(token);
+  expect(await post(second.url, '/v1/begin', call, token)).toMatchObject({
+    status: 409,
+    body: { code: 'IN_FLIGHT' },
+  });
+  expect(
+    await post(second.url, '/v1/settle', { attempt, outcome: 'succeeded', value: 7 }, token),
+  ).toMatchObject({ status: 200 });
+  expect((await post(second.url, '/v1/begin', call, token)).body).toMatchObject({
+    outcome: 'replay',
+    value: 7,
+  });
+  await second.kill('SIGTERM');
+  expect(second.child.exitCode).toBe(0);
+});
+
+test('a token of its own has a role and a namespace, and is kept as a digest', async () => {
+  const file = join(folder, 'tokens.json');
+  const made = await ended(['token', '--tokens', file, '--name', 'ci', '--namespace', 'shop']);
+  expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^semel_[\w-]{43}\n$/) });
+  const token = made.out.trim();
+  expect(readFileSync(file, 'utf8')).not.toContain(token);
+  expect(await ended(['token', '--tokens', file, '--name', 'ci'])).toMatchObject({ code: 64 });
+  const server = await start(['--port', '0', '--policy', join(folder, 'policy.json'), '--tokens', file]);
+  expect(await post(server.url, '/v1/begin', call, token)).toMatchObject({ status: 200 });
+  expect(await post(server.url, '/v1/resolve', { ref: 'x@1', verdict: 'landed' }, token)).toMatchObject({
+    status: 403,
+  });
+  chmodSync(file, 0o644);
+  expect(await ended(['--port', '0', '--tokens', file])).toMatchObject({
+    text: expect.stringContaining('chmod 600'),
+  });
+});
+
+test('it listens on a socket that only its owner can open, and ends when nobody asks', async () => {
+  const socket = join(folder, 'run', 'semel.sock');
+  const server = await start(['--socket', socket, '--define', '--idle', '2s', '--log', 'json']);
+  expect(server.url).toBe(`unix:${socket}`);
+  expect(statSync(socket).mode & 0o777).toBe(0o600);
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    request(
+      { socketPath: socket, path: '/v1/tools', headers: { authorization: `Bearer ${tokenIn()}` } },
+      (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      },
+    )
+      .on('error', reject)
+      .end();
+  });
+  expect(status).toBe(200);
+  expect(await once(server.child, 'exit')).toEqual([0, null]);
+});
+
+test.each<[string, readonly string[], Record<string, string>, string]>([
+  ['other machines without TLS', ['--host', '0.0.0.0'], {}, '--tls-cert'],
+  ['a short token', ['--port', '0'], { SEMEL_TOKEN: 'short' }, '32 characters'],
+  ['a port that is none', ['--port', 'x'], {}, '--port'],
+  ['an agent that could decide', ['--port', '0'], { SEMEL_AGENT: '1' }, 'operator'],
+])('it refuses %s', async (_, args, env, words) => {
+  const { code, text } = await ended(args, env);
+  expect(text).toContain(words);
+  expect(code).not.toBe(0);
+});
