@@ -36,29 +36,8 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
   const { version, contract } = worker.deployed(plan);
   const bounds = plan.callerKey ?? scopeOf(wish, plan.period, worker.clock.now());
   const scope = `${plan.name}, ${bounds}`;
-  const call: CallLog = {
-    id: `c${log.calls.length + 1}`,
-    contract,
-    asked,
-    scope,
-    identity: identityOf(scope, meaningOf(wish.meaning, plan.identity)),
-    key: '',
-    keys: [],
-    note: undefined,
-    sent: [],
-    sentAt: undefined,
-    returned: false,
-    gaveUp: false,
-    waitsFor: undefined,
-    askedAt: scheduler.now,
-    told: undefined,
-    found: false,
-    toldAt: 0,
-    threw: false,
-    over: Promise.resolve(),
-    worker,
-  };
-  log.calls.push(call);
+  const identity = identityOf(scope, meaningOf(wish.meaning, plan.identity));
+  const call = newCall(sim, { contract, asked, home: undefined, scope, identity, worker });
   const words = wordsOf(chance, asked, version, call.id);
   call.note = words.args.note as string | undefined;
   const own = toolFor(sim, plan, contract, worker, () => call);
@@ -91,6 +70,33 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
         call.threw = true;
       },
     );
+  return call;
+}
+
+/** A call that is made now. */
+export function newCall(
+  { log, scheduler }: Sim,
+  given: Pick<CallLog, 'contract' | 'asked' | 'home' | 'scope' | 'identity' | 'worker'>,
+): CallLog {
+  const call: CallLog = {
+    ...given,
+    id: `c${log.calls.length + 1}`,
+    key: '',
+    keys: [],
+    note: undefined,
+    sent: [],
+    sentAt: undefined,
+    returned: false,
+    gaveUp: false,
+    waitsFor: undefined,
+    askedAt: scheduler.now,
+    told: undefined,
+    found: false,
+    toldAt: 0,
+    threw: false,
+    over: Promise.resolve(),
+  };
+  log.calls.push(call);
   return call;
 }
 
@@ -127,9 +133,13 @@ async function byHand(sim: Sim, plan: Plan, worker: Worker, call: CallLog, made:
   const begun = await begin(worker.pipeline, worker.clock, made);
   if (!begun.execute) return begun.result;
   const { attempt } = begun;
+  const saysNow = () => {
+    call.saidAt = sim.scheduler.now;
+  };
   try {
     if (sim.faults.active && sim.chance.happens(0.1)) {
       if (sim.chance.happens(0.4)) await blocked(sim, contract, worker);
+      saysNow();
       return await attempt.fail(new Error('not wanted'));
     }
     if (contract.dispatch !== 'claim') await attempt.dispatch();
@@ -152,8 +162,10 @@ async function byHand(sim: Sim, plan: Plan, worker: Worker, call: CallLog, made:
       const sending = sendAll(run);
       return run.mustAnswer ? sending : Promise.race([sending, untilAborted(attempt.signal)]);
     });
+    saysNow();
     return await attempt.succeed(value);
   } catch (error) {
+    saysNow();
     return attempt.threw(error);
   }
 }
@@ -167,8 +179,9 @@ function durable({ log }: Sim, call: CallLog, { ok, receipt }: Result): void {
     log.violated('acknowledged means durable', `${call.id}: nothing is on file of g${receipt.generation}`);
 }
 
-function told(sim: Sim, asked: Asked, call: CallLog, result: Result): void {
-  const { scheduler, chance, faults, trace } = sim;
+/** A call is answered. */
+export function hear(sim: Sim, call: CallLog, result: Result): void {
+  const { scheduler, trace } = sim;
   call.told = result;
   // An earlier form of the contract may have answered.
   if (result.receipt.key !== '') call.key = result.receipt.key;
@@ -177,6 +190,11 @@ function told(sim: Sim, asked: Asked, call: CallLog, result: Result): void {
     `             ${call.id} (${(call.worker as Worker).name}) is told: ${result.ok ? JSON.stringify(result.value) : `${result.error.code} ${result.error.message.slice(0, 90)}`}`,
   );
   durable(sim, call, result);
+}
+
+function told(sim: Sim, asked: Asked, call: CallLog, result: Result): void {
+  const { scheduler, chance, faults } = sim;
+  hear(sim, call, result);
   if (result.ok || !faults.active || asked.final) return;
   const again = result.error.retriable ? 0.7 : 0.25;
   if (!chance.happens(again)) return;

@@ -4,24 +4,20 @@ import type { Contract } from '../../src/core/contract/contract.ts';
 import { isRepeatable } from '../../src/core/contract/words.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
 import type { FinalCall } from './callers.ts';
-import { type Faults, faultKinds } from './faults.ts';
+import { attemptAt, counted, type Ended, outlives } from './ended.ts';
 import {
   type Attempt,
   type CallLog,
   type Effect,
+  type Home,
   type KeyLog,
   type KnownAct,
   type Log,
+  madeFor,
   quietAtOf,
 } from './log.ts';
+import { stepsLandOnce, toldOfItsSteps } from './told-steps.ts';
 import { toldOfItsWrite } from './writes.ts';
-
-export interface Ended {
-  readonly log: Log;
-  readonly faults: Faults;
-  readonly records: ReadonlyMap<string, StoredRecord | undefined>;
-  readonly finals: readonly FinalCall[];
-}
 
 /** What the provider's window leaves for a request on its way, besides the attempt's own timeout. */
 const inTheNetworkMs = 60_000;
@@ -33,6 +29,7 @@ export function check(ended: Ended): void {
     landedOnce(ended, known);
     oneIntentPerGeneration(log, known);
     completedMeansLanded(log, known);
+    stepsLandOnce(ended, known);
     notStuck(log, known, ended.records.get(known.key));
     toldInTheEnd(ended, known);
   }
@@ -45,14 +42,13 @@ export function check(ended: Ended): void {
     toldWhoMayTryAgain(log, call);
     verifiedAtOnce(log, call);
     if (isRepeatable(call.contract.effect)) toldOfItsWrite(log, call);
+    if (call.contract.via === 'steps') toldOfItsSteps(ended, call);
   }
   for (const final of ended.finals) settledInTheEnd(log, final, ended.records.get(final.call.key));
 }
 
 const ofGeneration = (log: Log, key: string, generation: number) =>
   log.effects.filter((effect) => effect.key === key && effect.generation === generation);
-
-const attemptAt = (known: KeyLog, fence: number) => known.attempts.find((attempt) => attempt.fence === fence);
 
 /** Every effect after the first is covered: by an accepted repeat, or by the stated limit. */
 function landedOnce(ended: Ended, known: KeyLog): void {
@@ -100,45 +96,13 @@ function uncovered(ended: Ended, known: KeyLog, earlier: Effect, later: Effect):
   const verdict = known.verdicts.some(
     ({ act, fence }) => between(fence) && (act === 'cleared' || act === 'notLanded'),
   );
-  if (verdict && outlives(ended, known, earlier)) return undefined;
+  if (verdict && outlives(ended, earlier)) return undefined;
   return verdict
     ? 'a verdict "not landed" was believed too early'
     : isKeyed
       ? "the provider's memory was over"
       : 'no verdict, no acceptance';
 }
-
-/** The stated limit: it landed, or was in the target's list, later than "not landed" has to wait for. */
-function outlives(ended: Ended, known: KeyLog, effect: Effect): boolean {
-  const attempt = attemptAt(known, effect.fence);
-  if (attempt?.crossedAt === undefined) return false;
-  const quietAt = isWaitedFor(ended, attempt, effect) ? effect.sentAt + attempt.networkMs : 0;
-  return effect.seenAt >= Math.max(quietAt, quietAtOf(attempt));
-}
-
-/** A run that goes on after its timeout says so, for a while: as long as its process runs, and the store hears it. */
-function isWaitedFor({ log, faults }: Ended, attempt: Attempt, { contract, sentAt }: Effect): boolean {
-  if (attempt.ranOn !== 'timed out' || attempt.endedAt === undefined) return false;
-  const { closedAt = Number.POSITIVE_INFINITY } = log.askers.get(attempt.token) ?? {};
-  const untilMs = Math.max(contract.timeoutMs, 300_000);
-  return sentAt < closedAt && sentAt < attempt.endedAt + untilMs && !counted(faults, unheard);
-}
-
-/** What may keep a report from the store, or make the record another's. */
-const unheard = [
-  'pause',
-  'sleep',
-  'block',
-  'lost request',
-  'lost reply',
-  'delayed request',
-  'old request',
-  'outage before',
-  'outage after',
-  'store never answers',
-  'store clock jump',
-  'reboot',
-] as const;
 
 /** The same for a target that honours keys: it was on its way for longer than the margin of its window. */
 function outlivesMargin(known: KeyLog, { timeoutMs }: Contract, effect: Effect): boolean {
@@ -151,7 +115,8 @@ function outlivesMargin(known: KeyLog, { timeoutMs }: Contract, effect: Effect):
 /** Other args never join a generation: a conflict never executes. */
 function oneIntentPerGeneration(log: Log, known: KeyLog): void {
   const identities = new Map<number, string>();
-  for (const { key, generation, identity } of log.effects) {
+  for (const effect of log.effects) {
+    const { key, generation, identity } = effect.key === known.key ? effect : (effect.of ?? effect);
     if (key !== known.key || generation === 0) continue;
     const first = identities.get(generation);
     if (first !== undefined && first !== identity)
@@ -162,7 +127,7 @@ function oneIntentPerGeneration(log: Log, known: KeyLog): void {
 
 function completedMeansLanded(log: Log, known: KeyLog): void {
   for (const [generation, { text }] of known.completions) {
-    if (ofGeneration(log, known.key, generation).length === 0)
+    if (madeFor(log, known.key, generation).length === 0)
       log.violated('LOST: completed means landed', `${known.key} g${generation} says ${text}`);
   }
 }
@@ -188,9 +153,6 @@ function toldInTheEnd({ log, faults, records }: Ended, known: KeyLog): void {
   if (last !== undefined && record?.lapsed && record.fence === last.fence && lives(last))
     log.violated('a living process does not leave its claim behind', `${known.key} f${last.fence}`);
 }
-
-const counted = ({ counts }: Faults, kinds: readonly (typeof faultKinds)[number][]) =>
-  kinds.some((kind) => (counts[faultKinds.indexOf(kind)] as number) > 0);
 
 /** What has expired, or what this very process had forgotten, is not replayed. */
 function notTooOld({ log, faults }: Ended, call: CallLog): void {
@@ -305,8 +267,9 @@ function verifiedAtOnce(log: Log, call: CallLog): void {
     name === 'TimeoutError' ||
     stopped.test(message) ||
     stopped.test(because) ||
-    // A framework may say how it ended when its time is long over.
-    hasRunOut(log.attemptOf(call, told.receipt.fence), contract);
+    // A framework may say how it ended when its time is long over, or when its process has ended it.
+    hasRunOut(log.attemptOf(call, told.receipt.fence), contract) ||
+    wasClosed(call);
   if (asked.plan.hasVerify && told.receipt.executed && !isRepeatable(contract.effect) && !isOver)
     if (!message.includes('`verify` could not tell:'))
       log.violated('`verify` is asked before anybody is left in doubt', `${id} is told ${message}`);
@@ -314,6 +277,10 @@ function verifiedAtOnce(log: Log, call: CallLog): void {
 
 const hasRunOut = (attempt: Attempt | undefined, { timeoutMs }: Contract) =>
   attempt?.endedAt !== undefined && attempt.endedAt >= attempt.claimedAt + timeoutMs;
+
+/** Only then: what was said before had to be asked about, and the message tells that closing cut it short. */
+const wasClosed = ({ saidAt, worker: { closedAt } }: CallLog) =>
+  saidAt !== undefined && closedAt !== undefined && closedAt <= saidAt;
 
 /** The attempt could not ask any more, or its contract is wrong. */
 const stopped = /gave up|closing|taken this call over|generator|without `ctx\.dispatch/;
@@ -331,13 +298,16 @@ function toldTheTruth(ended: Ended, call: CallLog): void {
   }
   const isDefinite =
     ['NOT_LANDED', 'FAILED', 'POISON'].includes(told.error.code) ||
-    told.error.message.includes('did not land');
+    // Of some of its steps it may say that: that is judged step by step.
+    (told.error.code !== 'PARTIAL_SUCCESS' && told.error.message.includes('did not land'));
   if (!isDefinite || isRepeatable(contract.effect) || told.error.message.includes('may have landed')) return;
-  for (const effect of ofGeneration(log, call.key, receipt.generation)) {
+  for (const effect of madeFor(log, call.key, receipt.generation)) {
     // Of what may be repeated nobody keeps an account.
     if (isRepeatable(effect.contract.effect)) continue;
-    if (effect.fence > receipt.fence || outlives(ended, known, effect)) continue;
-    const forced = known.verdicts.some(({ fence, forced: by }) => by && fence > effect.fence);
+    const sentBy = effect.key === call.key ? effect : (effect.of as Home);
+    const { verdicts } = log.keyLog(effect.key);
+    if (sentBy.fence > receipt.fence || outlives(ended, effect)) continue;
+    const forced = verdicts.some(({ fence, forced: by }) => by && fence > effect.fence);
     if (!forced)
       log.violated(
         'FALSE-DEFINITE: who is told "not landed" can rely on it',
@@ -348,8 +318,10 @@ function toldTheTruth(ended: Ended, call: CallLog): void {
 
 function toldLanded(log: Log, known: KeyLog, call: CallLog, effect: number): void {
   const { receipt } = call.told as NonNullable<CallLog['told']>;
-  const landed = log.effects.find(({ id }) => id === effect);
+  const made = log.effects.find(({ id }) => id === effect);
   const { generation } = receipt;
+  // What a call with steps returns, one of them made.
+  const landed = made && { ...made, ...(made.key === call.key ? {} : made.of) };
   // Without the ledger there may be no generation; the effect must still be this key's.
   const isOther = !receipt.unguarded && landed?.generation !== generation;
   if (landed === undefined || landed.key !== call.key || isOther) {

@@ -1,6 +1,7 @@
 // Tools by chance: every field of a contract, schemas, what one run sends and how, and a second version of the tool that
 // is deployed beside the first. Short enough for a history of minutes.
 
+import type { StepOptions } from '../../src/call/index.ts';
 import {
   type Contract,
   type ContractDefinition,
@@ -14,7 +15,7 @@ import type { Chance } from './chance.ts';
 import type { Profile } from './faults.ts';
 import { type Field, type SchemaRules, type Spelling, schemaOf } from './fields.ts';
 import { isCalendar, makePeriod, type Period, perOf } from './periods.ts';
-import { makeParts, makeTarget, makeVia, type Part, type TargetPlan } from './targets.ts';
+import { makePart, makeParts, makeTarget, makeVia, type Part, type TargetPlan } from './targets.ts';
 import { makeWishes, type Wish } from './wishes.ts';
 import type { Target } from './world.ts';
 
@@ -30,6 +31,10 @@ export interface Plan {
   readonly target: Target;
   /** What one run sends, in this order. */
   readonly parts: readonly Part[];
+  /** Or the steps that it takes, each with one request. */
+  readonly steps: readonly StepPlan[];
+  /** It takes all of them at once. */
+  readonly takesAtOnce: boolean;
   readonly hasVerify: boolean;
   readonly hasPrepare: boolean;
   /** `run` may call another tool, or sweep, before it sends. */
@@ -50,6 +55,13 @@ export interface Plan {
   readonly hasNotes: boolean;
   /** `run` looks at its signal before it sends. */
   readonly polite: boolean;
+}
+
+export const stepName = (nth: number) => `s${nth + 1}`;
+
+/** A step of a tool. */
+export interface StepPlan extends Plan {
+  readonly options: Pick<StepOptions, 'provider' | 'via' | 'timeout' | 'lease'>;
 }
 
 export interface Version {
@@ -79,15 +91,17 @@ const severalCallers = [
 const leases = [1_000, 3_000, 6_000, 10_000];
 
 export function makePlan(chance: Chance, index: number, bias: Profile['bias']): Plan {
-  const parts = makeParts(chance);
-  const traits = { hasVerify: chance.happens(0.45), hasPrepare: chance.happens(0.25) };
+  const hasSteps = chance.happens(0.15);
+  const parts = hasSteps ? [] : makeParts(chance);
+  const traits = { hasVerify: !hasSteps && chance.happens(0.45), hasPrepare: chance.happens(0.25) };
   const period = makePeriod(chance, bias === 'brief' ? 0.4 : 0.2);
   const words = makeWords(chance);
   const target = makeTarget(chance, bias, parts, traits.hasVerify);
-  const via = makeVia(chance, parts);
+  const via = hasSteps ? 'steps' : makeVia(chance, parts);
+  const terms = makeDefinition(chance, `tool${index}`, bias, traits.hasPrepare, target);
   const definition = {
-    ...makeDefinition(chance, `tool${index}`, bias, traits.hasPrepare, target),
-    ...(via === 'fetch' ? { via } : {}),
+    ...(hasSteps ? withSteps(terms) : terms),
+    ...(via === 'fetch' || via === 'steps' ? { via } : {}),
   };
   const first: Draft = { ...words, definition: { ...definition, ...words.lists }, period };
   const drafts = chance.happens(0.3) ? [first, nextVersion(chance, first)] : [first];
@@ -97,7 +111,7 @@ export function makePlan(chance: Chance, index: number, bias: Profile['bias']): 
   const hasCodes = classifies || definition.provider?.classify !== undefined;
   const { identity, rules } = words;
   const isScopeFixed = drafts.some((each) => each.period !== period);
-  return {
+  const plan: Plan = {
     name: definition.name,
     versions: drafts.map((draft) => versionOf(draft, traits)),
     identity,
@@ -105,6 +119,8 @@ export function makePlan(chance: Chance, index: number, bias: Profile['bias']): 
     wishes: makeWishes(chance, { identity, rules, period, callerKey, isScopeFixed }),
     target: target.target,
     parts,
+    steps: [],
+    takesAtOnce: chance.happens(0.2),
     ...traits,
     nests: chance.happens(0.1),
     callers,
@@ -116,7 +132,45 @@ export function makePlan(chance: Chance, index: number, bias: Profile['bias']): 
     hasNotes: chance.happens(0.4),
     polite: chance.happens(0.5),
   };
+  const count = hasSteps ? chance.pick([2, 2, 3]) : 0;
+  return { ...plan, steps: Array.from({ length: count }, () => makeStep(chance, bias, plan)) };
 }
+
+/** All that it does is in its steps: they have the providers, and it is remembered which of them landed. */
+function withSteps({ provider, dispatch, effect, ...terms }: ContractDefinition): ContractDefinition {
+  return { ...terms, effect: effect === 'write-idempotent' ? 'write-non-idempotent' : effect };
+}
+
+function makeStep(chance: Chance, bias: Profile['bias'], plan: Plan): StepPlan {
+  const parts = [makePart(chance, chance.pick(['sdk', 'fetch']), false)];
+  const hasVerify = chance.happens(0.4);
+  const { provider: row, target, timeout } = makeTarget(chance, bias, parts, hasVerify);
+  const via = makeVia(chance, parts);
+  const classifies = parts[0]?.way === 'sdk' && chance.happens(0.4);
+  // Steps are kept for good: without `verify`, a provider has to remember for long.
+  const isLong = row !== undefined && !hasVerify;
+  const provider = isLong ? { ...row, window: longMs } : row;
+  return {
+    ...plan,
+    parts,
+    target: isLong ? { ...target, remembersMs: longMs } : target,
+    hasVerify,
+    hasPrepare: false,
+    nests: false,
+    classifies,
+    hasCodes: classifies || provider?.classify !== undefined,
+    isOneRequest: via === 'one request',
+    isLazy: false,
+    options: {
+      timeout,
+      lease: chance.pick(leases),
+      ...(via === 'fetch' ? { via } : {}),
+      ...(provider === undefined ? {} : { provider }),
+    },
+  };
+}
+
+const longMs = 400 * 24 * 60 * minute;
 
 /** A version before its contracts are made. */
 interface Draft extends Words {
@@ -207,7 +261,9 @@ function nextVersion(chance: Chance, first: Draft): Draft {
     fields: isNewField ? [...first.fields, 'priority'] : first.fields,
     definition: {
       ...terms,
-      ...(chance.happens(0.3) ? { effect: otherEffect(definition.effect) } : {}),
+      ...(definition.via !== 'steps' && chance.happens(0.3)
+        ? { effect: otherEffect(definition.effect) }
+        : {}),
       version: chance.happens(0.5) ? '1.1' : '2',
       ...(isRenamed ? { name: `${definition.name}.renamed` } : {}),
       ...(isWider ? { identity: ['order', ...identity] } : {}),

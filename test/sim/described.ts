@@ -1,9 +1,10 @@
 // A generated tool in words: for a person who reads a failing history, for the count of different contracts, and for the
 // checker, which takes an author at their word.
 
+import { type Contract, recordVersion } from '../../src/core/contract/contract.ts';
 import { durationMs } from '../../src/core/contract/duration.ts';
 import type { ClaimRequest } from '../../src/store/store.ts';
-import type { Plan, Version } from './contracts.ts';
+import { type Plan, type StepPlan, stepName, type Version } from './contracts.ts';
 import { overrunMs, type QuietTerms } from './log.ts';
 import type { Wish } from './wishes.ts';
 
@@ -28,6 +29,7 @@ export function describe(plan: Plan): readonly string[] {
     wishes,
     identity,
     parts,
+    steps,
     target,
     hasVerify,
     hasPrepare,
@@ -51,6 +53,7 @@ export function describe(plan: Plan): readonly string[] {
       `  input: ${shown(version.spelling.rules)} for ${shown([...version.spelling.fields, ...version.extras])}`,
     ]),
     `${name}: an intent is made of ${identity.join(', ')}; a run sends by ${runs.join(', then by ')}`,
+    ...steps.map((step, nth) => `${name}: its step ${stepName(nth)} is ${shown(stepWords(step))}`),
     `${name}: the target is ${shown(target)}; ${shown({ hasVerify, hasPrepare, classifies, hasCodes, polite, nests })}`,
     ...wishes.map(
       (wish, nth) => `${name} is wanted (${nth + 1}): ${shown(nth === 0 ? wish : differences(first, wish))}`,
@@ -72,15 +75,27 @@ function differences(first: Wish, wish: Wish): object {
 export function contractNumbers({
   versions,
   parts,
+  steps,
   target,
   hasVerify,
   hasPrepare,
   classifies,
 }: Plan): readonly number[] {
   return versions.map((version) =>
-    numberOf(words(version) + shown({ parts, target, hasVerify, hasPrepare, classifies })),
+    numberOf(
+      words(version) +
+        shown({ parts, steps: steps.map(stepWords), target, hasVerify, hasPrepare, classifies }),
+    ),
   );
 }
+
+const stepWords = ({ parts, target, hasVerify, classifies, options }: StepPlan) => ({
+  parts,
+  target,
+  hasVerify,
+  classifies,
+  options,
+});
 
 /** 53 bits of two mixed sums. */
 function numberOf(text: string): number {
@@ -102,14 +117,19 @@ const inTheNetworkMs = 60_000;
 export function quietTermsIn(plans: readonly Plan[]): (request: ClaimRequest) => QuietTerms {
   const known = new Map<string, QuietTerms>();
   // A sweep of one version claims records of the other, whose keys carry another name.
-  for (const { versions } of plans)
-    for (const { definition } of versions)
-      for (const { definition: named } of versions)
-        known.set(`${named.name} ${definition.version}`, quietTerms(definition));
+  for (const { versions, steps } of plans)
+    for (const { definition, contracts } of versions)
+      for (const { definition: named } of versions) {
+        known.set(`${named.name} ${recordVersion(contracts[0] as Contract)}`, quietTerms(definition));
+        for (const [nth, { options }] of steps.entries())
+          known.set(`${named.name}.${stepName(nth)} 1`, quietTerms(options));
+      }
   return ({ key, version }) => known.get(`${key.slice(0, key.indexOf('/'))} ${version}`) as QuietTerms;
 }
 
-function quietTerms({ timeout, lease, verifyAfter, via }: Version['definition']): QuietTerms {
+type Terms = Partial<Pick<Version['definition'], 'timeout' | 'lease' | 'verifyAfter' | 'via'>>;
+
+function quietTerms({ timeout, lease, verifyAfter, via }: Terms): QuietTerms {
   const ms = (duration: Parameters<typeof durationMs>[0]) => durationMs(duration, 'a duration');
   const leaseMs = ms(lease ?? '60s');
   const runsMs = timeout === 'none' ? leaseMs : Math.max(ms(timeout ?? '10m'), leaseMs);

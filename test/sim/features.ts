@@ -57,6 +57,12 @@ const features: Readonly<Record<string, Has>> = {
   verify: (_, { hasVerify }) => hasVerify,
   'verify: of a list that lags': (_, { hasVerify, target }) => hasVerify && target.listLagMs > 0,
   'via: fetch': ({ definition }) => definition.via === 'fetch',
+  'via: steps': ({ definition }) => definition.via === 'steps',
+  'steps: all at once': (_, { steps, takesAtOnce }) => steps.length > 0 && takesAtOnce,
+  'steps: one with verify': (_, { steps }) => steps.some(({ hasVerify }) => hasVerify),
+  'steps: one with a provider': (_, { steps }) => steps.some(({ options }) => options.provider !== undefined),
+  'steps: one with neither': (_, { steps }) =>
+    steps.some(({ hasVerify, options }) => !hasVerify && options.provider === undefined),
   'classify: oneRequest': (_, { isOneRequest }) => isOneRequest,
   classify: (_, { classifies }) => classifies,
   'provider: with classify': ({ definition }) => definition.provider?.classify !== undefined,

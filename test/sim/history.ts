@@ -1,5 +1,6 @@
 // One history: a few processes, a few intents, faults for a while, then none, recovery, and the checker's word.
 
+import type { Call, StepWork } from '../../src/call/index.ts';
 import type { Contract } from '../../src/core/contract/contract.ts';
 import { isSemelError } from '../../src/core/errors.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
@@ -16,6 +17,7 @@ import type { NetworkOptions, Outage } from './network.ts';
 import { operate } from './operators.ts';
 import { createScheduler, drain, Endless, type Owner, stamp } from './scheduler.ts';
 import type { Sim } from './sim.ts';
+import { runStep, takeSteps } from './steps.ts';
 import { createStoreHost } from './store-host.ts';
 import { createStoreTime } from './store-time.ts';
 import type { Table } from './table.ts';
@@ -93,6 +95,8 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
     derived: new Map(),
     onTheWire: new Map(),
     besides,
+    takeSteps,
+    taken: new Map(),
     trace,
   };
   const echoes = createEchoes({ scheduler, chance, faults, host, log });
@@ -114,7 +118,8 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
   let starts = 0;
   function start(slot: number): Worker {
     starts += 1;
-    const worker = startWorker(`p${starts}`, network, {
+    const runs = (worker: Worker, work: StepWork, call: Call) => runStep(sim, worker, work, call);
+    const worker = startWorker(`p${starts}`, network, runs, {
       isCaching: chance.happens(0.5),
       isNear: chance.happens(0.5),
     });
@@ -143,7 +148,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
     start(slot);
     // A queue delivers again what was not acknowledged.
     for (const call of log.calls)
-      if (call.worker === dead && call.told === undefined && chance.happens(0.8))
+      if (call.worker === dead && call.told === undefined && call.home === undefined && chance.happens(0.8))
         makeCall(sim, { ...call.asked, slot, byHand: false, final: false });
   }
 

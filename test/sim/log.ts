@@ -103,6 +103,24 @@ export interface Effect {
   readonly note: string | undefined;
   /** The contract by which it was sent. */
   readonly contract: Contract;
+  /** Of a step: the call that it was made for, and the whole intent of that. */
+  readonly of: (Home & { readonly identity: string }) | undefined;
+}
+
+/** Where a step belongs: the attempt of its call that took it. */
+export interface Home {
+  readonly call: CallLog;
+  readonly key: string;
+  readonly generation: number;
+  readonly fence: number;
+  readonly step: number;
+}
+
+/** All effects of one generation of a key: those of its steps too. */
+export function madeFor({ effects }: Log, key: string, generation: number): readonly Effect[] {
+  const isHere = (place: { readonly key: string; readonly generation: number } | undefined) =>
+    place?.key === key && place.generation === generation;
+  return effects.filter((effect) => isHere(effect) || isHere(effect.of));
 }
 
 export interface Completion {
@@ -143,6 +161,8 @@ export interface CallLog {
   readonly id: string;
   readonly contract: Contract;
   readonly asked: Asked;
+  /** It is a step of another call. */
+  readonly home: Home | undefined;
   /** The tool, and what bounds the intent. */
   readonly scope: string;
   /** The whole intent, by the simulator's own reckoning. */
@@ -161,6 +181,8 @@ export interface CallLog {
   returned: boolean;
   /** `verify` found that it landed, while the attempt was still its own. */
   found: boolean;
+  /** When a framework last said how it ended. */
+  saidAt?: number;
   /** Its caller stopped waiting. */
   gaveUp: boolean;
   /** The generation that it was told to wait for. */

@@ -31,6 +31,8 @@ export interface NetworkOptions {
 /** A client gives an unanswered request up after this long. */
 const clientTimeoutMs = 2_000;
 const longestDelayMs = 60_000;
+/** The ledger sets no deadline for these. */
+const mayTakeLong: readonly string[] = ['list', 'history', 'namespaces', 'prune'];
 
 /** What one process holds of the store. */
 export function connect(
@@ -63,7 +65,8 @@ export function connect(
       }
       if (faults.strike('store never answers', profile.silence)) {
         if (chance.happens(0.5)) scheduler.after(lagMs, undefined, `${name} arrives`, () => void apply());
-        return undefined;
+        // Of what may read everything, only the store's own client can say that it takes too long (write-a-store.md).
+        return mayTakeLong.includes(name) ? fail(clientTimeoutMs, 'no answer') : undefined;
       }
       if (faults.strike('lost request', profile.lostRequest)) return fail(clientTimeoutMs, 'request lost');
       if (mayRepeat && faults.strike('duplicated request', profile.duplicate)) {

@@ -1,6 +1,7 @@
 // What the simulator found, told again without it: each case is the shortest trace of one mistake.
 import { expect, test } from 'vitest';
 import { SemelError } from '../../src/core/errors.ts';
+import { unsure } from '../../src/core/verification.ts';
 import { createSemel } from '../../src/semel/index.ts';
 import { memoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -280,4 +281,34 @@ test('the caller that ran it gets its value, even if the ledger has removed the 
   late.resolve('first');
 
   expect(await slow).toMatchObject({ ok: true, value: 'first', receipt: { executed: true } });
+});
+
+test('a framework that says "refused" after its process has closed hears of the doubt before, and `verify` is not asked', async () => {
+  const semel = createSemel({ ...options, store: memoryStore() });
+  let asked = 0;
+  const mail = semel.tool({
+    name: 'mail.send',
+    effect: 'write-non-idempotent',
+    per: 'ever',
+    provider: { name: 'post', window: '24h' },
+    run: (_args: { to: string }) => Promise.reject(new Error('no answer')),
+    verify: () => {
+      asked += 1;
+      return unsure();
+    },
+  });
+  const args = { to: 'a@example.com' };
+  expect(await mail.try(args)).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+  const begun = await semel.begin(mail, args);
+  if (!begun.execute) throw new Error('It is not executed.');
+  const before = asked;
+  const { signal } = begun.attempt;
+  const ended = new Promise((resolve) => signal.addEventListener('abort', resolve));
+  const closing = semel.close({ grace: 0 });
+  await ended;
+  const told = await begun.attempt.fail(new Error('not wanted'));
+  await closing;
+
+  expect(told).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+  expect(asked).toBe(before);
 });

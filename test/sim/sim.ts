@@ -1,13 +1,14 @@
 // What all actors of one history share.
 
-import type { Call } from '../../src/call/index.ts';
+import type { Call, StepWork } from '../../src/call/index.ts';
 import type { Chance } from './chance.ts';
 import type { Plan } from './contracts.ts';
 import type { Faults } from './faults.ts';
 import type { CallLog, Log } from './log.ts';
 import type { Scheduler } from './scheduler.ts';
+import type { Taken } from './steps.ts';
 import type { StoreHost } from './store-host.ts';
-import type { OnTheWire } from './wire.ts';
+import type { OnTheWire, Run, Value } from './wire.ts';
 import type { Worker } from './worker.ts';
 import type { World } from './world.ts';
 
@@ -27,5 +28,9 @@ export interface Sim {
   readonly onTheWire: Map<string, OnTheWire>;
   /** What a run of this tool does besides its own effect: it calls another tool, or sweeps. */
   besides(plan: Plan, worker: Worker, call: CallLog): Promise<void>;
+  /** All steps of a run. */
+  takeSteps(run: Run): Promise<Value>;
+  /** The steps that were taken, by what they do. */
+  readonly taken: Map<StepWork, Taken>;
   readonly trace: ((line: string) => void) | undefined;
 }

@@ -192,8 +192,10 @@ export function createStoreHost({
       if (record === undefined || twin?.identity !== call.identity || isWrite(twin) || isOver(other, record))
         continue;
       const state = stateOf(record, time.read());
+      // A call that was refused with its first step, and is opened again, takes that step anew.
+      const isRefusedStep = call.home !== undefined && state === 'failed';
       assertThat(
-        state === 'expired' || (freeStates.includes(state) && record.doubtFence === null),
+        isRefusedStep || state === 'expired' || (freeStates.includes(state) && record.doubtFence === null),
         'TWO KEYS: one intent is one record',
         () =>
           `${call.id} acts on ${key} while ${other.key} of ${twin.id} is ${state}; both are ${call.identity}`,
@@ -294,8 +296,9 @@ export function createStoreHost({
           ? (retention?.failureWindowMs ?? 0)
           : untilPeriodEnds(before ?? after) + (retention?.windowMs ?? 0),
         kept: after.retention?.keep === true && !isShort,
-        // A refusal that is forgotten too soon is asked for again, and refused again: no clock needs to be right.
-        lifted: isShort && !time.steady,
+        // A refusal that is forgotten too soon is asked for again, and refused again; and a write that may be repeated is
+        // remembered for nobody: no clock needs to be right.
+        lifted: (isShort || isRepeatable(after.effect)) && !time.steady,
       };
     }
     if (lifted && known.ending !== undefined) known.ending.lifted = true;

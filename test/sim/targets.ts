@@ -37,13 +37,17 @@ const rerunTimes = {
 
 export const host = 'api.target.test';
 
-export function makeParts(chance: Chance): readonly Part[] {
-  const make = (way: Part['way'], optional: boolean): Part => ({
+export function makePart(chance: Chance, way: Part['way'], optional: boolean): Part {
+  return {
     way,
     madeUpKey: way === 'fetch' && chance.happens(0.5),
     retries: way === 'fetch' && chance.happens(0.3),
     optional,
-  });
+  };
+}
+
+export function makeParts(chance: Chance): readonly Part[] {
+  const make = (way: Part['way'], optional: boolean) => makePart(chance, way, optional);
   if (chance.happens(0.6)) return [make('sdk', false)];
   if (chance.happens(0.5)) return [make('fetch', false)];
   const ways = chance.pick([

@@ -17,7 +17,7 @@ import type { Plan } from './contracts.ts';
 import type { Attempt, CallLog, Effect } from './log.ts';
 import { checkGivenRef, judgeNote, noteId } from './notes.ts';
 import type { Sim } from './sim.ts';
-import { meaningOfCode } from './targets.ts';
+import { meaningOfCode, type Part } from './targets.ts';
 import { noteIn, sendAll, type Value } from './wire.ts';
 import type { Worker } from './worker.ts';
 import type { World } from './world.ts';
@@ -98,10 +98,12 @@ export function seen(
   generation: number,
   isMeant: (effect: Effect) => boolean = () => true,
 ): Value | 'nothing' | 'a part' {
-  const effects = world.find(key, generation, plan.target).filter(isMeant);
+  const effects = world.find(key, generation).filter(isMeant);
   if (effects.length === 0) return 'nothing';
-  const landedParts = plan.parts.map((_, nth) => effects.find(({ part }) => part === nth));
-  const isWhole = plan.parts.every(({ optional }, nth) => optional || landedParts[nth] !== undefined);
+  const nthOf = (effect: Effect) => (effect.key === key ? effect.part : effect.of?.step);
+  const parts = plan.steps.length > 0 ? plan.steps.map(({ parts: [only] }) => only as Part) : plan.parts;
+  const landedParts = parts.map((_, nth) => effects.find((effect) => nthOf(effect) === nth));
+  const isWhole = parts.every(({ optional }, nth) => optional || landedParts[nth] !== undefined);
   return isWhole ? { effect: landedParts.at(-1)?.id as number } : 'a part';
 }
 

@@ -9,7 +9,7 @@ import { MaybeLanded, NotLanded, PartialSuccess, Rejected } from '../../src/core
 import type { Chance } from './chance.ts';
 import type { Plan } from './contracts.ts';
 import { meaningOf, readMeaning } from './fields.ts';
-import type { Attempt, CallLog, KeyLog } from './log.ts';
+import type { Attempt, CallLog } from './log.ts';
 import { passNotes } from './notes.ts';
 import type { Sim } from './sim.ts';
 import { namespace } from './store-host.ts';
@@ -31,7 +31,7 @@ export interface Run {
   readonly worker: Worker;
   readonly call: CallLog;
   readonly args: unknown;
-  readonly ctx: Pick<AttemptContext, 'key' | 'keyFor' | 'fetch' | 'fence' | 'signal'>;
+  readonly ctx: Pick<AttemptContext, 'key' | 'keyFor' | 'fetch' | 'fence' | 'signal' | 'step'>;
   readonly prepared: unknown;
   /** Nothing else ends it. */
   readonly mustAnswer?: boolean;
@@ -42,6 +42,7 @@ export interface Run {
 /** All parts in their order; throws as real clients do, and never says more than the tool can know. */
 export async function sendAll(run: Run): Promise<Value> {
   const { plan, sim } = run;
+  if (plan.steps.length > 0) return sim.takeSteps(run);
   let isOpen = false;
   let value: Value | undefined;
   for (const [nth, part] of plan.parts.entries()) {
@@ -160,8 +161,13 @@ function send(run: Run, part: number, key: string | undefined): Promise<Answer> 
   const { world, log } = sim;
   const attempt = log.attemptOf(call, ctx.fence);
   const generation = attempt?.generation ?? 0;
-  call.sent.push(ctx.fence);
-  call.sentAt = sim.scheduler.now;
+  const { home } = call;
+  const sends = (sender: CallLog, fence: number) => {
+    sender.sent.push(fence);
+    sender.sentAt = sim.scheduler.now;
+  };
+  sends(call, ctx.fence);
+  if (home !== undefined) sends(home.call, home.fence);
   sendsItsOwn(run);
   if (attempt !== undefined) maySend(run, attempt);
   run.hasSent = true;
@@ -170,6 +176,7 @@ function send(run: Run, part: number, key: string | undefined): Promise<Answer> 
       'a waiter never runs a newer generation',
       `${call.id} waited for g${call.waitsFor}, runs g${generation}`,
     );
+  const intent = identityOf(call.scope, meaningOf(readMeaning(args), plan.identity));
   return world.send(worker, {
     target: plan.target,
     // Without a claim it belongs to no record but its own.
@@ -178,12 +185,14 @@ function send(run: Run, part: number, key: string | undefined): Promise<Answer> 
     fence: ctx.fence,
     part,
     caller: call.asked.caller,
-    identity: identityOf(call.scope, meaningOf(readMeaning(args), plan.identity)),
+    identity: home === undefined ? intent : call.identity,
+    of: home && { ...home, identity: intent },
     body: JSON.stringify([args, prepared ?? null, part]),
     providerKey: key,
     note: noteIn(args),
     contract,
-    mayBeReworded: () => mayBeReworded(plan, contract, log.keyLog(attempt?.key ?? call.key)),
+    mayBeReworded: () =>
+      mayBeReworded(run, [attempt?.key ?? call.key, ...(home === undefined ? [] : [home.key])]),
     bound: contract.inFlightForMs,
     mustAnswer: run.mustAnswer === true || !Number.isFinite(contract.timeoutMs),
     call: call.id,
@@ -193,7 +202,7 @@ function send(run: Run, part: number, key: string | undefined): Promise<Answer> 
 export const noteIn = (args: unknown) => (args as { note?: string }).note;
 
 /** A repeatable write is made as it was asked for; and whatever was prepared, was prepared from these args. */
-function sendsItsOwn({ sim: { log }, contract, call, args, prepared }: Run): void {
+export function sendsItsOwn({ sim: { log }, contract, call, args, prepared }: Run): void {
   if (isRepeatable(contract.effect) && noteIn(args) !== call.note)
     log.violated(
       'a repeatable write is sent as it was asked for',
@@ -212,16 +221,26 @@ function sendsItsOwn({ sim: { log }, contract, call, args, prepared }: Run): voi
 }
 
 /** Where no key of a record is trusted, it keeps no words for one: redacted, an unverified row, a key that is not ours. */
-function mayBeReworded({ parts, versions }: Plan, contract: Contract, { verdicts }: KeyLog): boolean {
-  const { redact, rerunWithinMs, provider, effect, onDoubt } = contract;
+function mayBeReworded({ sim: { log }, plan, contract, call }: Run, keys: readonly string[]): boolean {
+  const { parts, versions } = plan;
+  const { rerunWithinMs, provider, effect } = contract;
+  const { onDoubt } = call.home?.call.contract ?? contract;
+  const isRedacted = versions.some(({ definition }) => definition.redact !== undefined);
   const isForeign = provider?.sdkKey === undefined && parts.some(({ madeUpKey }) => madeUpKey);
   // Known, and harmless: where a repeat is accepted, code of another major version sends its own words under the old key.
-  const isAccepted = verdicts.some(({ act }) => act === 'runAgain');
+  // "Not landed" about a call of steps lets it go on like "run again".
+  const isAccepted = keys.some((key) =>
+    log
+      .keyLog(key)
+      .verdicts.some(({ act }) => act === 'runAgain' || (act === 'notLanded' && call.home !== undefined)),
+  );
   const isRepeated = isRepeatable(effect) || onDoubt === 'rerun' || isAccepted;
   const isOtherCode = isRepeated && versions.some(({ definition }) => definition.version === '2');
   // A release without a provider may have begun it: no key covers the record from then on, and no words are kept for one.
-  const isMixed = versions.some(({ definition }) => definition.provider === undefined);
-  return redact.length > 0 || rerunWithinMs === null || isForeign || isOtherCode || isMixed;
+  const isMixed = versions.some(
+    ({ definition: { via, provider: row } }) => row === undefined && via !== 'steps',
+  );
+  return isRedacted || rerunWithinMs === null || isForeign || isOtherCode || isMixed;
 }
 
 /** What is true of an attempt that sends its effect now. */

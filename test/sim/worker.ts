@@ -1,6 +1,6 @@
 // One process of the simulation: the production ledger and pipeline, on a clock, chance and network of its own.
 
-import { type Call, createPipeline, type Pipeline, type Tool } from '../../src/call/index.ts';
+import { type Call, createPipeline, type Pipeline, type StepWork, type Tool } from '../../src/call/index.ts';
 import type { Clock, Random } from '../../src/core/clock.ts';
 import type { Contract } from '../../src/core/contract/contract.ts';
 import type { StandardSchema } from '../../src/core/contract/standard-schema.ts';
@@ -9,6 +9,7 @@ import { createCallFactory } from '../../src/semel/calls/call-factory.ts';
 import type { CallOptions } from '../../src/semel/definition.ts';
 import { createRecords, type Doubts, type Records } from '../../src/semel/records/records.ts';
 import { sweep } from '../../src/semel/sweep.ts';
+import { createStepTool, createToolbox } from '../../src/semel/toolbox.ts';
 import type { Chance } from './chance.ts';
 import type { Plan, Version } from './contracts.ts';
 import { connect, type NetworkOptions } from './network.ts';
@@ -44,7 +45,19 @@ export interface Setting {
   readonly isNear: boolean;
 }
 
-export function startWorker(name: string, network: NetworkOptions, { isCaching, isNear }: Setting): Worker {
+/** Makes the call of a step. */
+export type StepRunner = (worker: Worker, work: StepWork, call: Call) => Promise<unknown>;
+
+const notHere = () => {
+  throw new Error('Only steps are made by this toolbox.');
+};
+
+export function startWorker(
+  name: string,
+  network: NetworkOptions,
+  runStep: StepRunner,
+  { isCaching, isNear }: Setting,
+): Worker {
   const { scheduler, chance, processes } = network;
   const owner: Owner & { clockOffset: number } = { name, alive: true, stoppedUntil: 0, clockOffset: 0 };
   const number = Number(name.slice(1));
@@ -72,6 +85,19 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
     maxResultBytes: maxBytes,
     mayRunUnguarded: true,
     warn: () => undefined,
+    async runStep(step) {
+      const tool = createStepTool(toolbox, step);
+      return runStep(owner as Worker, step.work, await calls.make(tool, undefined, { of: step.of }, {}));
+    },
+  });
+  const toolbox = createToolbox({
+    defaults: {},
+    isDevelopment: false,
+    warnOnce: () => undefined,
+    prepare: notHere,
+    run: notHere,
+    runHere: notHere,
+    clone: notHere,
   });
   const source = { namespace, address: () => undefined, permissions: [], now: () => clock.now(), limits };
   const calls = createCallFactory(source);

@@ -4,7 +4,7 @@
 import type { Contract } from '../../src/core/contract/contract.ts';
 import type { Chance } from './chance.ts';
 import type { Faults } from './faults.ts';
-import type { Effect, Log } from './log.ts';
+import { type Effect, type Log, madeFor } from './log.ts';
 import type { Owner, Scheduler } from './scheduler.ts';
 
 /** How one target treats our key. */
@@ -38,6 +38,7 @@ export interface EffectRequest {
   /** Nothing else ends it: its attempt has no timeout. */
   readonly mustAnswer: boolean;
   readonly call: string;
+  readonly of: Effect['of'];
 }
 
 export type Answer =
@@ -52,8 +53,8 @@ export type Answer =
 
 export interface World {
   send(owner: Owner, request: EffectRequest): Promise<Answer>;
-  /** What the target's list shows by now for this generation of a key, one per request of a run. */
-  find(key: string, generation: number, target: Target): readonly Effect[];
+  /** What the target's list shows by now for this generation of a key. */
+  find(key: string, generation: number): readonly Effect[];
 }
 
 interface Remembered {
@@ -88,7 +89,7 @@ export function createWorld(scheduler: Scheduler, chance: Chance, faults: Faults
       return refused;
     }
     const id = log.effects.length + 1;
-    const { key, generation, fence, part, identity, caller, call, note, contract } = request;
+    const { key, generation, fence, part, identity, caller, call, note, contract, of } = request;
     const at = scheduler.now;
     const seenAt = at + target.listLagMs;
     log.effects.push({
@@ -106,6 +107,7 @@ export function createWorld(scheduler: Scheduler, chance: Chance, faults: Faults
       providerKey,
       note,
       contract,
+      of,
     });
     const answer: Answer = { kind: 'landed', effect: id };
     if (honours) remembered.set(providerKey, { at: scheduler.now, body, answer });
@@ -176,11 +178,6 @@ export function createWorld(scheduler: Scheduler, chance: Chance, faults: Faults
         }
       });
     },
-    find(key, generation, { listLagMs }) {
-      const isListed = ({ at }: Effect) => at + listLagMs <= scheduler.now;
-      return log.effects.filter(
-        (effect) => effect.key === key && effect.generation === generation && isListed(effect),
-      );
-    },
+    find: (key, generation) => madeFor(log, key, generation).filter(({ seenAt }) => seenAt <= scheduler.now),
   };
 }
