@@ -13,7 +13,13 @@ import { parseArgs } from 'node:util';
 import { stormEvidence, summary } from '../test/crash/storm/evidence.ts';
 import { type FaultCounts, faultNames } from '../test/crash/storm/faults.ts';
 import { type Kind, kinds } from '../test/crash/storm/kinds.ts';
-import { isPlaceName, type PlaceName, placeNames, storeNames } from '../test/crash/storm/ledger.ts';
+import {
+  cellStoreNames,
+  isPlaceName,
+  type PlaceName,
+  placeNames,
+  storeNames,
+} from '../test/crash/storm/ledger.ts';
 import { type StormReport, storm } from '../test/crash/storm/storm.ts';
 import { markdownTable } from '../test/crash/table.ts';
 import { outboxEvidence, summary as outboxSummary } from '../test/outbox/storm/evidence.ts';
@@ -75,14 +81,17 @@ async function one(name: string, kind: Kind): Promise<void> {
   const store = (values.store as PlaceName | undefined) ?? (name === 'kill' ? 'sqlite' : 'postgres');
   const count = numberOf(kind.counts as 'kills', kind.usually);
   const workers = numberOf('workers', kind.workers);
-  const report = await run(store, workers, kind.faultEveryMs, kind.faults(count), 120);
+  const isSlow = cellStoreNames.some((each) => each === store);
+  // Whoever stands still there does so for seconds, and the others must get something done meanwhile.
+  const faultEveryMs = isSlow ? 10 * kind.faultEveryMs : kind.faultEveryMs;
+  const report = await run(store, workers, faultEveryMs, kind.faults(count), 120);
   const found = findings(report, shortfalls(report.effort, kind.minimum(count)));
   console.log(summary(report));
   if (found > 0 || values['no-evidence']) return;
   const command = `npm run chaos -- ${name} --${kind.counts} ${count} --store ${store} --seed ${seed}`;
   const path = `docs/internals/evidence/${name}-${store}.md`;
   mkdirSync('docs/internals/evidence', { recursive: true });
-  writeFileSync(path, stormEvidence(report, { title: kind.title, command, seed, workers }));
+  writeFileSync(path, stormEvidence(report, { title: kind.title, command, seed, workers, store }));
   console.log(`Written to ${path}.`);
 }
 

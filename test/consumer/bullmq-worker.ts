@@ -8,6 +8,8 @@ export interface BullmqWorkerJob extends WorkerJob {
   readonly prefix: string;
   /** Loses its lock while it works, as a blocked process does. */
   readonly skipLockRenewal?: boolean;
+  /** How long its lock lasts: short, so that others take over soon. */
+  readonly lockMs?: number;
 }
 
 const job = JSON.parse(process.argv[2] as string) as BullmqWorkerJob;
@@ -16,7 +18,7 @@ const { hostname, port } = new URL(job.url);
 const options = {
   connection: { host: hostname, port: Number(port), maxRetriesPerRequest: null },
   prefix: job.prefix,
-  lockDuration: 600,
+  lockDuration: job.lockMs ?? 600,
   stalledInterval: 300,
   maxStalledCount: 100,
   skipLockRenewal: job.skipLockRenewal ?? false,

@@ -9,7 +9,7 @@ import type { LandedEffect } from '../../support/effect-server/index.ts';
 import { toolOf } from '../tools.ts';
 import type { StormLedger } from './ledger.ts';
 import { somebody } from './person.ts';
-import { contracts, inFlightForMs, monotonicMs, namespace, termsOf } from './terms.ts';
+import { contracts, monotonicMs, namespace, paceOf, termsOf } from './terms.ts';
 import { openWorkLog } from './work-log.ts';
 
 export interface Calm {
@@ -32,7 +32,8 @@ export async function calm(
   storm: number,
 ): Promise<Calm> {
   // Every lease is over, and what was sent has landed or never will.
-  const { store, clock } = await ledger.after(inFlightForMs);
+  const pace = paceOf(ledger.address);
+  const { store, clock } = await ledger.after(pace.inFlightForMs);
   const work = openWorkLog(log, 'after');
   const semel = createSemel({
     store: hookedStore(store, work.hooks),
@@ -43,7 +44,7 @@ export async function calm(
   const tools = new Map(
     contracts.map((name) => [
       name,
-      toolOf(semel, name, { url, at: () => undefined, terms: termsOf(storm, name) }),
+      toolOf(semel, name, { url, at: () => undefined, terms: termsOf(storm, name, pace) }),
     ]),
   );
   try {

@@ -5,7 +5,7 @@ import type { Chance } from '../../processes/chance.ts';
 import { type NodeProcess, startNode } from '../../processes/node-process.ts';
 import { type FakeClock, fakeClock } from '../../servers/fake-clock.ts';
 import type { WorkEntry } from '../../support/checker/index.ts';
-import { longestLeaseMs } from './terms.ts';
+import { paceOf } from './terms.ts';
 import type { WorkerJob, WorkerLine } from './worker.ts';
 
 interface Member {
@@ -14,6 +14,8 @@ interface Member {
   readonly clock: FakeClock | undefined;
   /** How many calls it may make before anything happens to it: by its work, not by the clock of a busy machine. */
   readonly spared: number;
+  /** How many of its lines were read for doubts. */
+  heard: number;
   isDead: boolean;
   isStopped: boolean;
 }
@@ -25,6 +27,8 @@ export interface Crew {
   stop(): Promise<boolean>;
   /** Sets the wall clock of one forward or back. */
   moveClock(ms: number): Promise<boolean>;
+  /** Keys of which a caller was told "in doubt" since it was last asked. */
+  newDoubts(): readonly string[];
   /** Wakes everybody, asks them to finish, and answers who died before. */
   finish(): Promise<readonly Extract<WorkEntry, { kind: 'died' }>[]>;
   /** Nobody is left behind, whatever happened. */
@@ -42,6 +46,7 @@ export interface CrewOptions {
 
 export function startCrew({ size, chance, job, logOf, clockOf }: CrewOptions): Crew {
   const deaths: Extract<WorkEntry, { kind: 'died' }>[] = [];
+  const { stopMs } = paceOf(job.ledger);
   const births = new Map<number, number>();
   const crew = Array.from({ length: size }, (_, place) => join(place));
   let isOver = false;
@@ -57,7 +62,8 @@ export function startCrew({ size, chance, job, logOf, clockOf }: CrewOptions): C
       { ...job, worker: name, log: logOf(name), seed: chance.whole(2 ** 32) } satisfies WorkerJob,
       clock === undefined ? {} : { env: clock.env },
     );
-    const member: Member = { name, process, clock, spared: chance.whole(8), isDead: false, isStopped: false };
+    const spared = chance.whole(8);
+    const member: Member = { name, process, clock, spared, heard: 0, isDead: false, isStopped: false };
     process.ended
       .then(({ code, signal }) => {
         if (isOver && code === 0) return;
@@ -82,7 +88,7 @@ export function startCrew({ size, chance, job, logOf, clockOf }: CrewOptions): C
     const member = crew[place] as Member;
     member.isStopped = true;
     member.process.signal('SIGSTOP');
-    await delay(chance.between(1.2 * longestLeaseMs, 3 * longestLeaseMs));
+    await delay(chance.between(...stopMs));
     // Some never wake up.
     if (chance.is(0.2) && !isOver) return kill(place);
     member.process.signal('SIGCONT');
@@ -113,6 +119,14 @@ export function startCrew({ size, chance, job, logOf, clockOf }: CrewOptions): C
       const place = pick();
       if (place !== undefined) crew[place]?.clock?.move(ms);
       return place !== undefined;
+    },
+    newDoubts() {
+      const keys = crew.flatMap((member) => {
+        const lines = member.process.lines.slice(member.heard);
+        member.heard += lines.length;
+        return lines.flatMap((line) => ('doubt' in line && line.doubt !== undefined ? [line.doubt] : []));
+      });
+      return [...new Set(keys)];
     },
     async finish() {
       isOver = true;

@@ -4,8 +4,9 @@ import { circumstances } from '../../processes/evidence.ts';
 import { invariantNames } from '../../support/checker/index.ts';
 import { markdownTable } from '../table.ts';
 import { type FaultName, faultNames } from './faults.ts';
+import type { PlaceName } from './ledger.ts';
 import type { StormReport } from './storm.ts';
-import { contracts, longestLeaseMs, termsOf } from './terms.ts';
+import { contracts, type Pace, paceOf, termsOf } from './terms.ts';
 
 type Row = [string, string | number];
 
@@ -41,9 +42,9 @@ export function summary(report: StormReport): string {
   return markdownTable(['what', 'count'], rows);
 }
 
-function termsTable(seed: number): string {
+function termsTable(seed: number, pace: Pace): string {
   const rows = contracts.map((name) => {
-    const { lease, timeout, verifyAfter, per, isDerived, retry } = termsOf(seed, name);
+    const { lease, timeout, verifyAfter, per, isDerived, retry } = termsOf(seed, name, pace);
     const period = typeof per === 'object' ? `${per.unit} ${per.zone}` : String(per);
     const times = [lease, timeout, verifyAfter].map((ms) => `${ms} ms`);
     return [name, ...times, period, isDerived ? 'derived' : 'plain', String(retry?.tries ?? 1)];
@@ -56,9 +57,11 @@ export interface Asked {
   readonly command: string;
   readonly seed: number;
   readonly workers: number;
+  readonly store: PlaceName;
 }
 
-export function stormEvidence(report: StormReport, { title, command, seed, workers }: Asked): string {
+export function stormEvidence(report: StormReport, { title, command, seed, workers, store }: Asked): string {
+  const pace = paceOf(store);
   const { commit, machine, date } = circumstances(command);
   return `# ${title}: ${report.place}
 
@@ -66,12 +69,12 @@ Written by \`${command}\` on ${date}; do not edit.
 
 ${workers} processes share one ledger (${report.place}) and call the same intents under ${contracts.length} contracts; the target is a
 process of its own that writes every effect to disk before it answers. Faults strike at random: the table says which and
-how often. Who is killed is replaced; who is stopped stands still past its lease (${longestLeaseMs} ms at most) and is woken; a server that
+how often. Who is killed is replaced; who is stopped stands still past its lease (${pace.longestLeaseMs} ms at most) and is woken; a server that
 crashed comes back on the same data. The target has moods in which it refuses, is overloaded, hangs, or cuts the line
 before or after it did what was asked; somebody decides doubts by what the target shows, and now and then accepts a
 repeat or gives up. Afterwards every caller comes back once. What the contracts say besides comes from the seed:
 
-${termsTable(seed)}
+${termsTable(seed, pace)}
 
 | | |
 |---|---|

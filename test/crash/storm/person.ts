@@ -1,13 +1,16 @@
 // Somebody who looks after the doubts while the storm goes on: mostly says what the target shows, now and then accepts
 // a repeat or gives up.
 
-import { isSemelError, type Resolution, type Semel } from '../../../src/index.ts';
+import { isSemelError, type RecordInfo, type Resolution, type Semel } from '../../../src/index.ts';
 import type { Chance } from '../../processes/chance.ts';
 import type { LandedEffect } from '../../support/effect-server/index.ts';
 
 export interface Person {
-  /** Looks at everything that is in doubt now; answers how much of it was decided. */
-  look(): Promise<number>;
+  /**
+   * Looks at everything that is in doubt now, or at some of the keys that they were told of, of which they take out what is no
+   * longer in doubt; answers how much was decided.
+   */
+  look(told?: Set<string>): Promise<number>;
 }
 
 export function somebody(
@@ -16,12 +19,16 @@ export function somebody(
   chance: Chance | null,
 ): Person {
   return {
-    async look() {
+    async look(told) {
       let decided = 0;
       try {
-        const { items } = await semel.doubts.list({ limit: 1_000 });
-        for (const { ref, args, inDoubt, generation } of items) {
-          if (!inDoubt) continue;
+        const records =
+          told === undefined ? (await semel.doubts.list({ limit: 1_000 })).items : await readSome(told);
+        for (const record of records) {
+          if (!record?.inDoubt) continue;
+          const { args, generation } = record;
+          // By its key: some stores would have to read every record to find one by its id.
+          const ref = `${record.key}${record.ref.slice(record.ref.indexOf('@'))}`;
           const { intent } = args as { intent: string };
           // A verdict is judged by when it is given: whoever gives it has looked just now, not before the last ten.
           const latest = effects().findLast((effect) => effect.intent === intent);
@@ -36,6 +43,17 @@ export function somebody(
       return decided;
     },
   };
+
+  async function readSome(told: Set<string>): Promise<readonly (RecordInfo | undefined)[]> {
+    const keys = [...told].slice(0, 50);
+    const records = await Promise.all(keys.map((key) => semel.records.get(key)));
+    // The others first, the next time.
+    for (const [index, key] of keys.entries()) {
+      told.delete(key);
+      if (records[index]?.inDoubt) told.add(key);
+    }
+    return records;
+  }
 
   async function decide(ref: string, resolution: Resolution): Promise<boolean> {
     try {

@@ -16,21 +16,59 @@ export const namespace = 'storm';
 /** Reads are not recorded, so there is nothing to check about them. */
 export const contracts = lineNames.filter((name) => lineOf(name).effect !== 'read');
 
-/** Short, because they pass in real time. */
-const leases = [250, 400, 500];
-export const longestLeaseMs = 500;
+/** How long things take: short, because they pass in real time. */
+export interface Pace {
+  readonly leases: readonly number[];
+  readonly longestLeaseMs: number;
+  /** How long a process stands still: until others may take over what it holds. */
+  readonly stopMs: readonly [least: number, most: number];
+  /**
+   * `timeout` and `verifyAfter`, each longer than the other. `verifyAfter` is longer than any process of the storm can stand
+   * still with a request in its hand.
+   */
+  readonly waits: readonly (readonly [timeout: number, verifyAfter: number])[];
+  /** After so long, no request of the storm can be on its way, and "not landed" is believed of all of them. */
+  readonly inFlightForMs: number;
+  /** How fast the window of intents moves on: whoever takes over must still be calling for the same ones. */
+  readonly intentsPerSecond: number;
+}
+
+const quick: Pace = {
+  leases: [250, 400, 500],
+  longestLeaseMs: 500,
+  stopMs: [600, 1_500],
+  waits: [
+    [2_000, 6_000],
+    [3_000, 6_000],
+    [4_500, 4_000],
+    [5_000, 4_000],
+  ],
+  inFlightForMs: 11_000,
+  intentsPerSecond: 80,
+};
+
 /**
- * `timeout` and `verifyAfter`, each longer than the other. `verifyAfter` is longer than any process of the storm can stand
- * still with a request in its hand.
+ * These stores hear the time in whole seconds: nobody takes over for up to four more after a lease. A process that wakes up is
+ * not late by its timeout too, so that it has news.
  */
-const waits = [
-  [2_000, 6_000],
-  [3_000, 6_000],
-  [4_500, 4_000],
-  [5_000, 4_000],
-] as const;
-/** After so long, no request of the storm can be on its way, and "not landed" is believed of all of them. */
-export const inFlightForMs = 9_000 + 4 * longestLeaseMs;
+const coarse: Pace = {
+  leases: [300, 500, 800],
+  longestLeaseMs: 800,
+  stopMs: [6_000, 9_000],
+  waits: [
+    [10_000, 14_000],
+    [12_000, 14_000],
+    [13_000, 11_000],
+    [14_000, 11_000],
+  ],
+  inFlightForMs: 35_000,
+  intentsPerSecond: 10,
+};
+
+/** By the name of a store, or its address. */
+export function paceOf(ledger: string): Pace {
+  return /^(dynamodb|s3)\b/.test(ledger) ? coarse : quick;
+}
 
 /** All callers of a storm agree on these, so that every period is one. */
 export const asking = {
@@ -43,7 +81,7 @@ export const asking = {
 const periods: readonly Per[] = ['ever', 'ever', 'conversation', 'turn', 'run', week('Europe/Berlin')];
 
 /** What the contract of this name says in the storm of this seed: the same in all its processes. */
-export function termsOf(storm: number, name: LineName): Terms {
+export function termsOf(storm: number, name: LineName, { leases, waits }: Pace): Terms {
   const chance = chanceOf(storm + 7_919 * contracts.indexOf(name));
   const [timeout, verifyAfter] = chance.pick(waits);
   return {
@@ -58,7 +96,6 @@ export function termsOf(storm: number, name: LineName): Terms {
 }
 
 /** The intents that are called for right now: the window moves on, and everybody meets inside it. */
-export const intentsPerSecond = 80;
 export const intentsAtOnce = 60;
 
 export function contractOfIntent(nth: number): LineName {

@@ -13,10 +13,9 @@ import {
   contracts,
   intentOf,
   intentsAtOnce,
-  intentsPerSecond,
-  longestLeaseMs,
   monotonicMs,
   namespace,
+  paceOf,
   termsOf,
 } from './terms.ts';
 import { openWorkLog } from './work-log.ts';
@@ -36,10 +35,15 @@ export interface WorkerJob {
 }
 
 /** One when it is ready, and one for each call that has its answer. */
-export type WorkerLine = { readonly ready: string } | { readonly answered: string };
+export type WorkerLine =
+  | { readonly ready: string }
+  /** `doubt`: the key of the record, if the answer was "in doubt". */
+  | { readonly answered: string; readonly doubt?: string | undefined };
 
 const { ledger, url, log, worker, seed, lanes, storm, since } = jobOf<WorkerJob>();
 const chance = chanceOf(seed);
+const pace = paceOf(ledger);
+const { longestLeaseMs, intentsPerSecond } = pace;
 const work = openWorkLog(log, worker);
 const semel = createSemel({
   store: hookedStore(resolveStore(ledger, systemClock, systemRandom), work.hooks),
@@ -58,7 +62,7 @@ function linger(): Promise<void> {
 
 const world = { url, at: linger, ifBusy: 'wait' as const };
 const tools = new Map(
-  contracts.map((name) => [name, toolOf(semel, name, { ...world, terms: termsOf(storm, name) })]),
+  contracts.map((name) => [name, toolOf(semel, name, { ...world, terms: termsOf(storm, name, pace) })]),
 );
 
 async function lane(): Promise<void> {
@@ -67,8 +71,12 @@ async function lane(): Promise<void> {
     const nth = Math.max(0, latest - chance.whole(intentsAtOnce));
     const tool = tools.get(contractOfIntent(nth));
     if (tool === undefined) throw new Error(`No tool for ${intentOf(nth)}.`);
-    await work.call(tool, { intent: intentOf(nth), wording: `${worker} ${chance.whole(1e9)}` });
-    print({ answered: intentOf(nth) } satisfies WorkerLine);
+    const result = await work.call(tool, {
+      intent: intentOf(nth),
+      wording: `${worker} ${chance.whole(1e9)}`,
+    });
+    const doubt = !result.ok && result.error.code === 'IN_DOUBT' ? result.receipt.key : undefined;
+    print({ answered: intentOf(nth), doubt } satisfies WorkerLine);
     await delay(chance.between(0, 20));
   }
 }
