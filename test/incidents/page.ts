@@ -82,7 +82,17 @@ ${twin === undefined ? ownContract(name, incident) : `Its contract: see [${twin.
 }
 
 function ownContract(name: string, incident: Incident): string {
-  return incident.script === undefined ? excerpt(name, incident) : scriptOf(name, incident.script);
+  if (incident.script !== undefined) return scriptOf(name, incident.script);
+  const terms = contractOf(incident).match(termLine) ?? [];
+  // The rest of a contract's excerpt is scenery of the test.
+  return terms.length === 0 ? excerpt(name, incident) : termsOf(name, terms);
+}
+
+const termLine =
+  /(?<=^ {2})(?:effect|stakes|per|identity|content|volatile|dispatch|provider|window|via): .*(?=,$)/gm;
+
+function termsOf(name: string, terms: readonly string[]): string {
+  return `The contract: \`${terms.join(', ')}\`. The program: [${name}](../../${name}).`;
 }
 
 function excerpt(name: string, incident: Incident): string {

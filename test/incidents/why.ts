@@ -51,8 +51,8 @@ const reasons: readonly Reason[] = [
 export function whyPage(): string {
   return `# Why
 
-For anyone who asks: isn't a retry, a lock or a cache enough? Retries are good; the second effect is not. The usual ways to prevent it fail
-as follows. \`npm run incidents\` plays each with real processes, and writes this page.
+For anyone who asks: isn't a retry, a lock or a cache enough? This is how the usual ways fail. \`npm run incidents\` plays each with real
+processes, and writes this page.
 
 The numbers are effects that landed:
 
@@ -69,8 +69,8 @@ ${reasons.map(section).join('\n')}
 3. **Record the outcome** afterwards.
 4. **If a claim has no outcome, say so.** Only the target, or a person who looks, can know what happened.
 
-That is all semel does. [Agents](../guides/agents.md) has the line of code, [semantics](../reference/semantics.md) the rules,
-[incidents](../guides/incidents.md) the rest.
+That is what semel does. [Incidents](../guides/incidents.md) shows how it ends with semel, [agents](../guides/agents.md) the line of code,
+[semantics](../reference/semantics.md) the rules.
 `;
 }
 
@@ -79,13 +79,11 @@ function link({ title }: Incident): string {
 }
 
 function section({ incident, heading, usual }: Reason): string {
-  const [bare, ...others] = incident.ways;
+  const [bare] = incident.ways;
   return `## ${heading}
 
 **The usual way:** ${usual}
 
 ${incident.happened} ${bare?.comes}
-
-${others.map(({ name, comes }) => `- **${name}**: ${comes}`).join('\n')}
 `;
 }

@@ -37,19 +37,20 @@ describe('what is in it', () => {
   const listed = () =>
     globSync('**', { cwd: installed }).filter((file) => statSync(join(installed, file)).isFile());
 
-  test('is at most 1.6 MB in at most 140 files, and 400 KB of pages', () => {
+  test('is at most 1.7 MB in at most 140 files, and 400 KB of pages', () => {
     const files = listed();
     const isPage = (file: string) => file.startsWith('docs/');
     const size = (some: readonly string[]) =>
       some.reduce((sum, file) => sum + statSync(join(installed, file)).size, 0);
     const others = files.filter((file) => !isPage(file));
-    expect(size(others)).toBeLessThanOrEqual(1_600_000);
+    expect(size(others)).toBeLessThanOrEqual(1_700_000);
     expect(others.length).toBeLessThanOrEqual(140);
     expect(size(files.filter(isPage))).toBeLessThanOrEqual(400_000);
   });
 
-  test('has no dead links, except to examples and pages about the inside', () => {
-    const inside = /^(docs\/internals\/|examples\/|ARCHITECTURE\.md|CONTRIBUTING\.md|CHANGELOG\.md)/;
+  test('has no dead links, except to examples, incidents and pages about the inside', () => {
+    const inside =
+      /^(docs\/internals\/|examples\/|test\/incidents\/|ARCHITECTURE\.md|CONTRIBUTING\.md|CHANGELOG\.md)/;
     const dead = listed()
       .filter((file) => /\.(md|txt)$/.test(file))
       .flatMap((file) =>
