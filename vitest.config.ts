@@ -63,8 +63,8 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/cli/build.ts', 'test/servers/shared.ts'],
     // Generous: a busy machine is slow, and no test asserts how long something takes.
-    testTimeout: 120_000,
+    testTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
-    hookTimeout: 120_000,
+    hookTimeout: 300_000,
   },
 });

@@ -24,7 +24,7 @@ export { readEnvironment } from './place/environment.ts';
 export { loginName } from './place/login.ts';
 export type { InstanceMode } from './place/mode.ts';
 export { listRoots, type Root, rootsNamespace, suggestNamespace } from './place/roots.ts';
-export { lazyStoreAt, type StoreChoice, storeAt } from './place/store-choice.ts';
+export { lazyStoreAt, resolveStore, type StoreChoice, storeAt } from './place/store-choice.ts';
 export type { Resolution } from './records/decisions.ts';
 export {
   findRecordProblem,

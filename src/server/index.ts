@@ -1,12 +1,19 @@
 // The ledger over HTTP, for programs in any language: `semel serve`.
 
+import { systemClock, systemRandom } from '../core/clock.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
 import { NotLanded } from '../core/signals.ts';
-import type { PolicyFile } from '../mcp/index.ts';
-import { createSemel, overrideStore, rootsNamespace } from '../semel/index.ts';
+import { type PolicyFile, readPolicyFile } from '../mcp/index.ts';
+import {
+  createSemel,
+  overrideStore,
+  resolveStore,
+  rootsNamespace,
+  type StoreChoice,
+} from '../semel/index.ts';
 import { memoryStore } from '../store/memory.ts';
 import type { Store } from '../store/store.ts';
-import { type RunningServer, type Served, type ServeOptions, serve } from './server.ts';
+import { isLoopback, type RunningServer, type ServeOptions, serve } from './server.ts';
 import { createSpaces } from './space.ts';
 import { createTokens, type TokenEntry } from './tokens.ts';
 import { createServedTools } from './tools.ts';
@@ -14,7 +21,7 @@ import { createServedTools } from './tools.ts';
 export { endpoints } from './endpoints.ts';
 export { describeApi } from './openapi.ts';
 export { statusOf } from './problem.ts';
-export type { RunningServer, Served } from './server.ts';
+export { isLoopback, type RunningServer, type Served } from './server.ts';
 export {
   digestToken,
   makeToken,
@@ -24,25 +31,50 @@ export {
   type TokenEntry,
 } from './tokens.ts';
 
-export interface StartOptions extends Pick<ServeOptions, 'listen' | 'tls' | 'hosts' | 'origins' | 'version'> {
-  readonly store: Store;
-  readonly policies: PolicyFile;
-  readonly mayDefine: boolean;
+export interface StartOptions
+  extends Partial<Pick<ServeOptions, 'listen' | 'version'>>,
+    Pick<ServeOptions, 'tls' | 'hosts' | 'origins' | 'onRequest'> {
+  /** A store, a database client or an address. @default SEMEL_STORE, otherwise the user's ledger */
+  readonly store?: StoreChoice;
+  /** As in semel.policy.json. @default no tools */
+  readonly policies?: PolicyFile;
+  /** Clients may define tools that `policies` does not have. @default false */
+  readonly mayDefine?: boolean;
   readonly tokens: readonly TokenEntry[];
-  readonly onWarning: (message: string) => void;
-  readonly onRequest?: (request: Served) => void;
+  /** A proxy in front of it does TLS. Otherwise other machines need `tls`. */
+  readonly behindProxy?: boolean;
+  /** @default process.emitWarning */
+  readonly onWarning?: (message: string) => void;
 }
+
+/** The port of `semel serve`. */
+export const defaultPort = 8971;
 
 /** Closing it closes the store. */
 export async function startServer(options: StartOptions): Promise<RunningServer> {
-  const { store, policies, mayDefine, tokens, onWarning, ...rest } = options;
+  const { tokens, mayDefine = false, behindProxy = false, ...rest } = options;
+  const { listen = { host: '127.0.0.1', port: defaultPort }, version = '1' } = options;
+  const { onWarning = (message: string) => process.emitWarning(message, 'SemelWarning') } = options;
   if (tokens.length === 0)
     throw new SemelError('INVALID_ARGS', 'The server has no token.', { path: 'tokens', next: 'Pass one.' });
+  if ('host' in listen && !isLoopback(listen.host) && options.tls === undefined && !behindProxy)
+    throw new SemelError(
+      'INVALID_ARGS',
+      `Other machines could reach ${listen.host} and read tokens on their way.`,
+      {
+        path: 'listen.host',
+        next: 'Pass `tls`, or `behindProxy: true` where a proxy in front of it does TLS.',
+      },
+    );
+  const policies = readPolicyFile(JSON.stringify(options.policies ?? { version: 1 }), 'policies');
   checkPolicies(policies);
+  const store = resolveStore(options.store, systemClock, systemRandom);
   await store.open();
   const spaces = createSpaces({ store, policies, mayDefine, onWarning });
   const server = await serve({
     ...rest,
+    listen,
+    version,
     spaces,
     tokens: createTokens(tokens),
     isReady: () => canWrite(store),

@@ -332,11 +332,15 @@ function refuseStrangers(
     throw new Refusal(403, 'Web pages of this origin may not call.', 'Allow it with --allow-origin.');
 }
 
+/** Only this machine can reach it. */
+export function isLoopback(host: string): boolean {
+  return /^(127(\.\d+){3}|localhost|::1)$/.test(host);
+}
+
 /** As browsers and clients write them in Host. */
 function hostNames(host: string, port: number, more: readonly string[]): readonly string[] {
   const own = host.includes(':') ? `[${host}]` : host;
-  const isHere = /^(127(\.\d+){3}|localhost|::1)$/.test(host);
-  const names = [own, ...(isHere ? ['localhost', '127.0.0.1', '[::1]'] : []), ...more].map((name) =>
+  const names = [own, ...(isLoopback(host) ? ['localhost', '127.0.0.1', '[::1]'] : []), ...more].map((name) =>
     name.toLowerCase(),
   );
   return [...new Set(names.flatMap((name) => (/:\d+$/.test(name) ? [name] : [`${name}:${port}`, name])))];

@@ -56,7 +56,7 @@ for (const [line, isUnprovable] of [
     }
     if (isUnprovable) seen[line] = cells;
     expect(cells).toEqual(isUnprovable ? expected[line] : withProof(expected[line]));
-  }, 120_000);
+  });
 }
 
 function valuesOf(heard: readonly Heard[]): string[] {

@@ -94,7 +94,7 @@ describe('the evidence', () => {
 
 const quick = ['release-on-throw', 'no-token-check-in-settle', 'same-provider-key-after-the-window'];
 
-describe('the simulator', { timeout: 120_000 }, () => {
+describe('the simulator', () => {
   const chosen = planted().filter(({ name }) => quick.includes(name));
 
   test.each(chosen.map((mutant) => [mutant.name, mutant] as const))('finds %s', async (_name, mutant) => {

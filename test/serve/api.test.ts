@@ -445,3 +445,17 @@ test('it says whether it lives and can write, without a token', async () => {
   expect(api.body).toEqual(JSON.parse(JSON.stringify(describeApi(endpoints, '0.0.0'))));
   expect(Object.keys(api.body.paths)).toEqual([...new Set(endpoints.map(({ path }) => path))]);
 });
+
+test("in a program of one's own, other machines are only let in with TLS or behind a proxy", async () => {
+  const options = { store: memoryStore(), tokens, listen: { host: '0.0.0.0', port: 0 } };
+  await expect(startServer(options)).rejects.toMatchObject({ code: 'INVALID_ARGS', path: 'listen.host' });
+  servers.push(await startServer({ ...options, behindProxy: true }));
+});
+
+test("in a program of one's own, a policy with a mistake is refused at the start", async () => {
+  const policies = {
+    version: 1 as const,
+    tools: { refund: { effect: 'irreversible', pre: 'ever' } as never },
+  };
+  await expect(startServer({ store: memoryStore(), tokens, policies })).rejects.toThrow(/pre/);
+});

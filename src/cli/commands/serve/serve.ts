@@ -5,7 +5,9 @@ import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import { type PolicyFile, readPolicyFile } from '../../../mcp/index.ts';
 import {
+  defaultPort,
   digestToken,
+  isLoopback,
   type Role,
   type RunningServer,
   roles,
@@ -97,6 +99,7 @@ Every request needs a token. The first start writes one to a file that only you 
         lastAskedAt = performance.now();
         if (values.log === 'json') logRequest(request);
       },
+      behindProxy: values['behind-proxy'] === true,
       ...tlsOf(values),
     };
     const server = await start(options);
@@ -113,8 +116,6 @@ type Values = ValuesOf<typeof flags> & {
   readonly namespace: string | undefined;
   readonly store: string | undefined;
 };
-
-const usualPort = '8971';
 
 async function start(options: StartOptions): Promise<RunningServer> {
   try {
@@ -137,8 +138,8 @@ async function start(options: StartOptions): Promise<RunningServer> {
   }
 }
 
-async function placeOf(values: Values): Promise<StartOptions['listen']> {
-  const { socket, host = '127.0.0.1', port = usualPort } = values;
+async function placeOf(values: Values): Promise<NonNullable<StartOptions['listen']>> {
+  const { socket, host = '127.0.0.1', port = String(defaultPort) } = values;
   if (socket !== undefined) {
     if (values.host !== undefined || values.port !== undefined)
       throw usageError('serve', '--socket excludes --host and --port');
@@ -147,9 +148,8 @@ async function placeOf(values: Values): Promise<StartOptions['listen']> {
     return { socket };
   }
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw usageError('serve', '--port takes 0 to 65535');
-  const isHere = /^(127(\.\d+){3}|localhost|::1)$/.test(host);
   const isSafe = values['tls-cert'] !== undefined || values['behind-proxy'] === true;
-  if (!isHere && !isSafe)
+  if (!isLoopback(host) && !isSafe)
     throw usageError(
       'serve',
       `other machines could reach ${host}, and read tokens on their way`,
