@@ -8,7 +8,7 @@ import { type CallOptions, runAs, toRecordedCall } from '../semel/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Context } from './endpoint.ts';
 import { anything, document, flag, instant, integer, object, oneOf, type Read, text } from './schema.ts';
-import { readTicket, writeTicket } from './ticket.ts';
+import { nobody, type OpenTicket } from './ticket.ts';
 import type { ServedTool } from './tools.ts';
 
 const id = (about: string) => text({ max: 500, about });
@@ -101,7 +101,8 @@ export async function begin(body: Read<typeof beginBody>, context: Context): Pro
   const open = { tool: body.tool, policy: body.policy };
   const { args, handoff } = body;
   // Nothing is recorded of a read.
-  if (tool.contract.effect === 'read') return executeAnswer({ ...open, ticket: undefined }, tool, { args });
+  if (tool.contract.effect === 'read')
+    return executeAnswer(space, { ...open, ticket: undefined }, tool, { args });
   const start = async () => {
     const made = await space.engine.makeCall(tool, args, callOptions(body, context.signal));
     const { contract } = made.tool;
@@ -115,22 +116,22 @@ export async function begin(body: Read<typeof beginBody>, context: Context): Pro
     const claimant = { owner: ownerOf(body, context), token: body.token };
     return space.engine.pipeline.detach(made.with({ tool: { ...made.tool, contract: terms } }), claimant);
   };
-  // Without what the server's own environment says.
   const begun = await runAs(nobody, () =>
     handoff === undefined ? start() : space.semel.within(handoff, start),
   );
   if (!begun.execute) return toAnswer(begun.result);
-  return executeAnswer({ ...open, ticket: begun.attempt.ticket }, tool, begun.attempt);
+  return executeAnswer(space, { ...open, ticket: begun.attempt.ticket }, tool, begun.attempt);
 }
 
-function executeAnswer(
-  open: Parameters<typeof writeTicket>[0],
+async function executeAnswer(
+  { tickets }: Context['space'],
+  open: OpenTicket,
   { contract }: ServedTool,
   { args, key, prepared, record }: Partial<DetachedAttempt>,
-): object {
+): Promise<object> {
   return {
     outcome: 'execute',
-    attempt: writeTicket(open),
+    attempt: await tickets.write(open),
     args,
     ...(key === undefined ? {} : { key }),
     ...(prepared === undefined ? {} : { prepared }),
@@ -146,7 +147,7 @@ function aboutAttempt({ attempts, fence, key }: StoredRecord): object {
 }
 
 export async function renew(body: Read<typeof renewBody>, { space }: Context): Promise<object> {
-  const { tool, ticket } = openTicket(body.attempt, space);
+  const { tool, ticket } = await openTicket(body.attempt, space);
   if (ticket === undefined) return { held: true, leaseMs: tool.contract.leaseMs };
   const { semel, engine } = space;
   const record = await engine.pipeline.tickets.renew(tool, semel.namespace, ticket, body.remoteRef);
@@ -155,7 +156,7 @@ export async function renew(body: Read<typeof renewBody>, { space }: Context): P
 }
 
 export async function dispatch(body: Read<typeof dispatchBody>, { space }: Context): Promise<object> {
-  const { tool, ticket } = openTicket(body.attempt, space);
+  const { tool, ticket } = await openTicket(body.attempt, space);
   if (ticket === undefined) return { dispatched: true };
   const { keyed = true, prepared } = body;
   const { pipeline } = space.engine;
@@ -164,7 +165,7 @@ export async function dispatch(body: Read<typeof dispatchBody>, { space }: Conte
 }
 
 export async function settle(body: Read<typeof settleBody>, { space }: Context): Promise<object> {
-  const { tool, ticket } = openTicket(body.attempt, space);
+  const { tool, ticket } = await openTicket(body.attempt, space);
   const { outcome, value, error, remoteRef } = body;
   if (ticket === undefined) return { outcome: 'settled', recorded: false };
   const report: Report = {
@@ -218,8 +219,8 @@ function withReceiptOf({ error, receipt }: Extract<Result, { ok: false }>): Seme
   });
 }
 
-function openTicket(text: string, { tools, engine }: Context['space']) {
-  const { tool: name, policy: own, ticket } = readTicket(text);
+async function openTicket(text: string, { tools, engine, tickets }: Context['space']) {
+  const { tool: name, policy: own, ticket } = await tickets.read(text);
   const { contract } = tools.find(name, own);
   const tool = engine.find(contract.name)?.tool;
   if (tool === undefined)
@@ -227,7 +228,7 @@ function openTicket(text: string, { tools, engine }: Context['space']) {
   return { tool, ticket };
 }
 
-type PipelineTool = ReturnType<typeof openTicket>['tool'];
+type PipelineTool = Awaited<ReturnType<typeof openTicket>>['tool'];
 
 function callOf(tool: PipelineTool) {
   return (record: StoredRecord) =>
@@ -251,5 +252,3 @@ function lost({ contract }: PipelineTool): SemelError {
     next: 'Stop it, and report how it ended.',
   });
 }
-
-const nobody = { conversation: undefined, turn: undefined, run: undefined, caller: undefined };

@@ -12,12 +12,14 @@ import {
   type Semel,
 } from '../semel/index.ts';
 import type { Store } from '../store/store.ts';
+import { createSigningKey, createTickets, type Tickets } from './ticket.ts';
 import { createServedTools, type ServedTools } from './tools.ts';
 
 export interface Space {
   readonly semel: Semel;
   readonly engine: Engine;
   readonly tools: ServedTools;
+  readonly tickets: Tickets;
 }
 
 export interface Spaces {
@@ -38,6 +40,7 @@ export interface SpacesOptions {
 export function createSpaces({ store, policies, mayDefine, onWarning, onSpace }: SpacesOptions): Spaces {
   const known = new Map<string, Space>();
   const shared = overrideStore(store, { close: async () => undefined });
+  const signingKey = createSigningKey(store);
   return {
     of(namespace) {
       const found = known.get(namespace);
@@ -65,6 +68,7 @@ export function createSpaces({ store, policies, mayDefine, onWarning, onSpace }:
         semel,
         engine: engineOf(semel),
         tools: createServedTools(semel, policies, { mayDefine }),
+        tickets: createTickets(namespace, signingKey),
       };
       known.set(namespace, space);
       onSpace?.(space);

@@ -1,9 +1,13 @@
 // What an executor gets with a claim, and shows with each report. Opaque to it. It holds all that a server needs, so that any
-// server on the same store can take the report.
+// server on the same store can take the report. It is signed: a late report is believed without a claim, so whoever could make
+// one up could decide about calls of others, and read their results.
 
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Ticket } from '../call/index.ts';
 import { SemelError } from '../core/errors.ts';
 import type { FilePolicy } from '../mcp/index.ts';
+import { createSemel, overrideStore, rootsNamespace, runAs } from '../semel/index.ts';
+import type { Store } from '../store/store.ts';
 
 export interface OpenTicket {
   readonly tool: string;
@@ -13,9 +17,79 @@ export interface OpenTicket {
   readonly ticket: Ticket | undefined;
 }
 
+/** The tickets of one namespace. */
+export interface Tickets {
+  write(open: OpenTicket): Promise<string>;
+  /** Throws INVALID_ARGS unless a server on this store wrote it for this namespace. */
+  read(text: string): Promise<OpenTicket>;
+}
+
 const format = 1;
 
-export function writeTicket({ tool, policy, ticket }: OpenTicket): string {
+export function createTickets(namespace: string, signingKey: () => Promise<Buffer>): Tickets {
+  const sign = async (bytes: Buffer) =>
+    createHmac('sha256', await signingKey())
+      .update(`semel/ticket/${Buffer.byteLength(namespace)}/${namespace}/`)
+      .update(bytes)
+      .digest();
+  return {
+    async write(open) {
+      const bytes = Buffer.from(toText(open));
+      return Buffer.concat([await sign(bytes), bytes]).toString('base64url');
+    },
+    async read(text) {
+      const whole = Buffer.from(text, 'base64url');
+      const bytes = whole.subarray(signatureBytes);
+      const isOurs =
+        whole.length > signatureBytes &&
+        timingSafeEqual(whole.subarray(0, signatureBytes), await sign(bytes));
+      if (!isOurs) throw notOurs();
+      return fromText(bytes.toString());
+    },
+  };
+}
+
+const signatureBytes = 32;
+
+/** Kept in the ledger, so that all servers on it have the same. Made by the first one. */
+export function createSigningKey(store: Store): () => Promise<Buffer> {
+  let made: Promise<Buffer> | undefined;
+  return async () => {
+    made ??= readSigningKey(store).catch((error) => {
+      // The next request asks again.
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
+}
+
+async function readSigningKey(store: Store): Promise<Buffer> {
+  const semel = createSemel({
+    store: overrideStore(store, { close: async () => undefined }),
+    namespace: rootsNamespace('serve'),
+    mode: 'enforce',
+    cache: false,
+    prune: false,
+    // A server that died while it made one has shown it to nobody.
+    onDoubt: 'rerun',
+    onWarning: () => undefined,
+  });
+  const options = { window: '5000w', lease: '10s', ifBusy: 'wait', share: true } as const;
+  try {
+    const text = await runAs(nobody, () =>
+      semel.once('semel.ticket-key', '1', options, () => randomBytes(32).toString('base64url')),
+    );
+    return Buffer.from(text, 'base64url');
+  } finally {
+    await semel.close({ grace: 0 });
+  }
+}
+
+/** Without what the server's own environment says. */
+export const nobody = { conversation: undefined, turn: undefined, run: undefined, caller: undefined };
+
+function toText({ tool, policy, ticket }: OpenTicket): string {
   const claimed = ticket && [
     ticket.key,
     ticket.token,
@@ -24,37 +98,35 @@ export function writeTicket({ tool, policy, ticket }: OpenTicket): string {
     ticket.keyed,
     ticket.startedAt,
   ];
-  return Buffer.from(JSON.stringify([format, tool, policy ?? null, claimed ?? null])).toString('base64url');
+  return JSON.stringify([format, tool, policy ?? null, claimed ?? null]);
 }
 
-/** A client may send anything: its claim counts only if the record has the same token. */
-export function readTicket(text: string): OpenTicket {
-  try {
-    const [version, tool, policy, claimed] = JSON.parse(
-      Buffer.from(text, 'base64url').toString(),
-    ) as unknown[];
-    if (version !== format || typeof tool !== 'string') throw new Error('not a ticket');
-    return { tool, policy: (policy as FilePolicy | null) ?? undefined, ticket: readClaimed(claimed) };
-  } catch (cause) {
-    throw new SemelError('INVALID_ARGS', '`attempt` is not an attempt.', {
-      path: 'attempt',
-      next: 'Send the `attempt` of the answer to /v1/begin, unchanged.',
-      cause,
-    });
-  }
+function fromText(text: string): OpenTicket {
+  const [version, tool, policy, claimed] = JSON.parse(text) as [
+    number,
+    string,
+    FilePolicy | null,
+    [string, string, number, number, boolean, number] | null,
+  ];
+  // Signed by a later version of semel.
+  if (version !== format) throw notOurs();
+  return { tool, policy: policy ?? undefined, ticket: claimed === null ? undefined : toTicket(claimed) };
 }
 
-function readClaimed(claimed: unknown): Ticket | undefined {
-  if (claimed === null) return undefined;
-  const [key, token, fence, generation, keyed, startedAt] = claimed as unknown[];
-  const isWhole =
-    typeof key === 'string' &&
-    key !== '' &&
-    typeof token === 'string' &&
-    token !== '' &&
-    [fence, generation].every((number) => Number.isSafeInteger(number) && (number as number) > 0) &&
-    typeof keyed === 'boolean' &&
-    Number.isSafeInteger(startedAt);
-  if (!isWhole) throw new Error('not a claim');
-  return { key, token, fence, generation, keyed, startedAt } as Ticket;
+function toTicket([key, token, fence, generation, keyed, startedAt]: [
+  string,
+  string,
+  number,
+  number,
+  boolean,
+  number,
+]): Ticket {
+  return { key, token, fence, generation, keyed, startedAt };
+}
+
+function notOurs(): SemelError {
+  return new SemelError('INVALID_ARGS', '`attempt` is not an attempt of this ledger and namespace.', {
+    path: 'attempt',
+    next: 'Send the `attempt` of the answer to /v1/begin, unchanged.',
+  });
 }

@@ -326,7 +326,7 @@ test('the namespace comes from the token', async () => {
   await post('/v1/settle', { attempt, outcome: 'succeeded', value: 'mine' });
   const others = await post('/v1/begin', refund, 'other');
   expect(others.body.outcome).toBe('execute');
-  expect(await post('/v1/settle', { attempt, outcome: 'failed' }, 'other')).toMatchObject({ status: 409 });
+  expect(await post('/v1/settle', { attempt, outcome: 'failed' }, 'other')).toMatchObject({ status: 400 });
   expect(await post('/v1/begin', refund, 'other', { 'semel-namespace': 'shop' })).toMatchObject({
     status: 403,
   });
@@ -423,18 +423,46 @@ test.each(['bm90IGEgdGlja2V0', 'W10', 'WzEsInJlZnVuZCIsbnVsbCxbXV0', '!!!'])(
   },
 );
 
-test('an attempt of somebody else, without its token, changes nothing', async () => {
+test.each([
+  [
+    'another claim token',
+    (bytes: Buffer) => bytes.toString('latin1').replace(/[0-9a-f]{16}/, '0'.repeat(16)),
+  ],
+  ['another tool', (bytes: Buffer) => bytes.toString('latin1').replace('"refund"', '"light.set"')],
+  ['no signature', (bytes: Buffer) => bytes.subarray(32).toString('latin1')],
+  ['an empty signature', (bytes: Buffer) => `${'\0'.repeat(32)}${bytes.subarray(32).toString('latin1')}`],
+])('an attempt with %s is not an attempt', async (_, forge) => {
+  const { post, get } = await open();
+  const ended = (await post('/v1/begin', { ...refund, caller: 'ada' })).body;
+  await post('/v1/settle', { attempt: ended.attempt, outcome: 'succeeded', value: 'for ada' });
+  const doubtful = (await post('/v1/begin', { tool: 'refund', args: { payment: 'p2' } })).body;
+  await post('/v1/settle', { attempt: doubtful.attempt, outcome: 'unknown' });
+  for (const { attempt } of [ended, doubtful]) {
+    const made = Buffer.from(forge(Buffer.from(attempt, 'base64url')), 'latin1').toString('base64url');
+    expect(made).not.toBe(attempt);
+    for (const [path, more] of [
+      ['/v1/renew', {}],
+      ['/v1/dispatch', {}],
+      ['/v1/settle', { outcome: 'succeeded', value: 'forged' }],
+      ['/v1/settle', { outcome: 'unknown' }],
+    ] as const) {
+      const answer = await post(path, { attempt: made, ...more });
+      expect(answer).toMatchObject({ status: 400, body: { path: 'attempt' } });
+      expect(JSON.stringify(answer.body)).not.toContain('for ada');
+    }
+  }
+  // A doubt is decided by those who may.
+  expect((await get('/v1/doubts')).body.items).toHaveLength(1);
+});
+
+test('an attempt counts in its own namespace only, also for an operator', async () => {
   const { post } = await open();
   const { attempt } = (await post('/v1/begin', refund)).body;
-  const [format, tool, policy, claimed] = JSON.parse(Buffer.from(attempt, 'base64url').toString());
-  claimed[1] = 'guessed-token-of-another-client';
-  const forged = Buffer.from(JSON.stringify([format, tool, policy, claimed])).toString('base64url');
-  expect(await post('/v1/renew', { attempt: forged })).toMatchObject({
-    status: 409,
-    body: { code: 'LEASE_LOST' },
-  });
-  await post('/v1/settle', { attempt: forged, outcome: 'notLanded' });
-  expect(await post('/v1/begin', refund)).toMatchObject({ status: 409, body: { code: 'IN_FLIGHT' } });
+  const report = { attempt, outcome: 'succeeded' };
+  const elsewhere = { 'semel-namespace': 'other-shop' };
+  expect((await post('/v1/settle', report, 'operator', elsewhere)).status).toBe(400);
+  expect((await post('/v1/settle', report, 'other')).status).toBe(400);
+  expect((await post('/v1/settle', report, 'operator', { 'semel-namespace': 'shop' })).status).toBe(200);
 });
 
 test('it says whether it lives and can write, without a token', async () => {
