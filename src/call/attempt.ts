@@ -203,17 +203,26 @@ export class Attempt implements ContextSource, Lease, Timer {
 
   /** `unkeyedHost`: gets a request without our key; the record must say so before the request leaves. */
   async dispatch(unkeyedHost?: string): Promise<void> {
-    const losesKey = unkeyedHost !== undefined && this.record.keyed;
-    if (losesKey) {
-      this.#env.warn(describeForeignKey(this.call.tool.contract.name, unkeyedHost));
-      // An effect that may have landed under our key must not be sent under another one.
-      const mayHaveLanded = this.#hasOpenTry || this.record.doubtFence !== null;
-      if (mayHaveLanded && rerunWithin(this.call, this.record) !== null) throw resendError(unkeyedHost);
-    }
+    const losesKey = this.#losesKey(unkeyedHost);
     const isStored = this.record.dispatched && !losesKey && !this.#isPreparedUnstored;
     if (isStored && !this.#mayOutliveKey) this.stop.throwIfRequested();
     else await this.#dispatchAgain(!losesKey);
     if (this.#mayBeTakenOver) await this.ensureLease();
+  }
+
+  /** For an executor elsewhere: only the store knows whether it still holds the claim, also where it has dispatched before. */
+  async dispatchElsewhere(unkeyedHost?: string): Promise<void> {
+    await this.#storeDispatch(!this.#losesKey(unkeyedHost));
+  }
+
+  /** The first request without our key. */
+  #losesKey(unkeyedHost: string | undefined): boolean {
+    if (unkeyedHost === undefined || !this.record.keyed) return false;
+    this.#env.warn(describeForeignKey(this.call.tool.contract.name, unkeyedHost));
+    // An effect that may have landed under our key must not be sent under another one.
+    const mayHaveLanded = this.#hasOpenTry || this.record.doubtFence !== null;
+    if (mayHaveLanded && rerunWithin(this.call, this.record) !== null) throw resendError(unkeyedHost);
+    return true;
   }
 
   /** The process stalled or could not reach the store: by now another worker may hold the key and have sent the effect. */
@@ -394,14 +403,19 @@ export class Attempt implements ContextSource, Lease, Timer {
       ...this.held,
       keyed: isKeyed,
       prepared: this.#prepared?.text ?? null,
-      // The same limit that let the claim take over the doubt.
-      rerunWithinMs: rerunWithin(this.call, this.record),
+      rerunWithinMs: this.#dispatchWithinMs,
       inFlightForMs: contract.inFlightForMs,
     });
     if (!answer.ok) throw dispatchRefusedError(contract.name, answer.why);
     // The attempt ended meanwhile, and was settled as not dispatched: nothing may be sent any more.
     if (this.#endedBy !== undefined) throw this.stop.reason;
     this.record = answer.record;
+  }
+
+  /** The same limit that let the claim take over the doubt. Without a doubt and without a key, there is nothing to outlive. */
+  get #dispatchWithinMs(): number | null {
+    const { keyed, doubtFence } = this.record;
+    return keyed || doubtFence !== null ? rerunWithin(this.call, this.record) : null;
   }
 
   #leaseLostError(): SemelError {

@@ -104,6 +104,8 @@ export class Claim extends PendingRead<ClaimAnswer> {
   readonly #env: Env;
   readonly #purpose: Purpose;
   readonly #owner: string;
+  /** Its executor may repeat it, and may have been answered by then: only the executor or its lease ends it. */
+  readonly #isExecutors: boolean;
   /** Made when the caller leaves: closing waits for the reply, and for the release of what it won. */
   #replied: Deferred<void> | undefined;
 
@@ -114,6 +116,7 @@ export class Claim extends PendingRead<ClaimAnswer> {
     this.#env = env;
     this.#purpose = purpose;
     this.#owner = owner;
+    this.#isExecutors = token !== undefined;
     this.#replied = undefined;
   }
 
@@ -142,6 +145,7 @@ export class Claim extends PendingRead<ClaimAnswer> {
   }
 
   #release(keys: readonly string[]): void {
+    if (this.#isExecutors) return;
     const { namespace } = this.call;
     // A record in doubt keeps its error, which is evidence.
     const error = this.#purpose.for === 'execute' ? neverStarted : null;

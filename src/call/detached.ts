@@ -4,14 +4,14 @@
 import { formatDuration } from '../core/contract/duration.ts';
 import type { Outcome } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
-import { providerKey } from '../core/key/key.ts';
 import type { Held, StoredRecord } from '../store/store.ts';
 import { Attempt } from './attempt.ts';
 import type { Call, Tool } from './call.ts';
 import type { Env } from './env.ts';
 import { Moment } from './heartbeat.ts';
-import type { Result } from './receipt.ts';
-import { abortedError } from './refusals.ts';
+import { refuseInDoubt } from './in-doubt-error.ts';
+import { type Result, refuse } from './receipt.ts';
+import { abortedError, inFlightError, takenOverError } from './refusals.ts';
 import { type Body, neverDispatched, type Try } from './run-tool.ts';
 import { settleAttempt } from './settle.ts';
 
@@ -85,9 +85,14 @@ export function detach(
   return new Promise((resolve, reject) => {
     const body: Body = async (attempt) => {
       attempt.stopTimers();
-      // Nobody has heard of the claim, so nobody executes it.
-      if (call.signal?.aborted) return unheard(abortedError(call));
-      resolve({ execute: true, attempt: describe(attempt, startedAt) });
+      // Nobody has heard of the claim, so nobody executes it. An executor that chose its token may repeat it.
+      if (call.signal?.aborted && claimant.token === undefined) return unheard(abortedError(call));
+      const refusal = findRefusal(attempt) ?? (await findLoss(attempt));
+      resolve(
+        refusal === undefined
+          ? { execute: true, attempt: describe(attempt, startedAt) }
+          : { execute: false, result: refusal },
+      );
       return {
         ending: { outcome: 'released', because: 'left to its executor' },
         thrown: undefined,
@@ -103,19 +108,35 @@ export function detach(
   });
 }
 
+/** Only a repeated claim finds its dispatch made already: its executor has had the answer, and may have sent the effect. */
+function findRefusal({ call, record }: Attempt): Result | undefined {
+  if (call.tool.contract.dispatch === 'claim' || !record.dispatched) return undefined;
+  return record.inDoubt ? refuseInDoubt(call, record) : refuse(call, record, inFlightError(call, record));
+}
+
+/** A repeated claim has what is left of the first one's lease, while its executor counts from now. */
+async function findLoss(attempt: Attempt): Promise<Result | undefined> {
+  const { call, record, leaseMs } = attempt;
+  if (record.leaseLeftMs > leaseMs * nearlyWhole) return undefined;
+  const { held } = await attempt.renewLease();
+  return held ? undefined : refuse(call, record, inFlightError(call, record));
+}
+
+const nearlyWhole = 0.9;
+
 function unheard(error: SemelError): Try {
   return { ending: { outcome: 'released', because: error.message }, thrown: error };
 }
 
 function describe(attempt: Attempt, startedAt: number): DetachedAttempt {
   const { held, record, args, prepared, provider } = attempt;
-  const { namespace, ...rest } = held;
+  const { namespace: _, ...rest } = held;
   return {
     ticket: { ...rest, keyed: record.keyed, startedAt },
     record,
     args,
     prepared,
-    key: provider && providerKey(namespace, held.key, record.providerKeyFence),
+    key: provider && attempt.context().ctx.key,
   };
 }
 
@@ -132,9 +153,10 @@ export function createTicketReports(env: Env): TicketReports {
       return isHeld ? record : undefined;
     },
     async dispatch(callOf, namespace, ticket, { keyed, prepared }) {
-      const { attempt } = await resume(callOf, namespace, ticket);
+      const { attempt, isOwn } = await resume(callOf, namespace, ticket);
+      if (!isOwn) throw takenOverError(attempt.call, undefined);
       if (prepared !== undefined && !attempt.hasPrepared) attempt.prepare(prepared);
-      await attempt.dispatch(keyed ? undefined : 'the target');
+      await attempt.dispatchElsewhere(keyed ? undefined : 'the target');
       return attempt.record;
     },
     async settle(callOf, namespace, ticket, report) {

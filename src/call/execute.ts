@@ -3,7 +3,7 @@
 
 import { formatDuration } from '../core/contract/duration.ts';
 import { isRepeatable } from '../core/contract/words.ts';
-import type { SemelError } from '../core/errors.ts';
+import { isSemelError, type SemelError } from '../core/errors.ts';
 import { sleep } from '../ledger/index.ts';
 import { stillRunningMs } from '../rules/endings.ts';
 import type { StoredRecord } from '../store/store.ts';
@@ -29,13 +29,15 @@ export async function runAttempt(
   active.claim = undefined;
   active.attempt = attempt;
   active.hasStarted = true;
-  const unlisten = stopWithCaller(attempt);
+  // A repeated claim may have been answered meanwhile: its executor ends it, whatever becomes of this request.
+  const isExecutors = body.claimant?.token !== undefined;
+  const unlisten = isExecutors ? undefined : stopWithCaller(attempt);
   try {
     const ended =
       purpose.for === 'verify'
         ? await verifyFirst(env, attempt, purpose.doubt, body)
         : await execute(env, attempt, body);
-    if (ended.left) return refuse(active.call, attempt.record, leftError(active.call));
+    if (ended.left || (isExecutors && ended.unstarted)) return refuseLeft(attempt, ended);
     // The claim is still held, so nobody else acts on the answer meanwhile.
     const decided = ended.ending.outcome === 'succeeded' ? ended : await verifyAtOnce(env, attempt, ended);
     return await settleAttempt(env, attempt, decided);
@@ -183,5 +185,9 @@ function undecided(because: string): Try {
 }
 
 function unstarted(error: SemelError): Try {
-  return { ending: { outcome: 'released', because: error.message }, thrown: error };
+  return { ending: { outcome: 'released', because: error.message }, thrown: error, unstarted: true };
+}
+
+function refuseLeft({ call, record }: Attempt, { thrown }: Try): Result {
+  return refuse(call, record, isSemelError(thrown) ? thrown : leftError(call));
 }

@@ -33,6 +33,8 @@ export interface Try {
   readonly late?: true;
   /** The claim stays until its lease ends: it is not settled. */
   readonly left?: true;
+  /** The body was not called. */
+  readonly unstarted?: true;
   /** Gets the result once this ending is settled, even after the timeout. */
   readonly onSettled?: (result: Promise<Result>) => void;
 }

@@ -198,9 +198,21 @@ async function runBatch(
       path: 'items',
       next: `Send 1 to ${limits.batchItems}.`,
     });
+  refuseSharedTokens(items);
   const one = async (item: unknown) => run(endpoint, item, context).catch(toReply);
   const replies = await Promise.all(items.map(one));
   return { status: 200, body: { items: replies.map(({ status, body }) => ({ status, body })) } };
+}
+
+/** Equal items with one token would be one attempt, given out twice. */
+function refuseSharedTokens(items: readonly unknown[]): void {
+  const tokens = items.map((item) => (item as { readonly token?: unknown } | null)?.token);
+  const known = tokens.filter((token) => token !== undefined);
+  if (new Set(known).size === known.length) return;
+  throw new SemelError('INVALID_ARGS', 'Two items have the same `token`.', {
+    path: 'items',
+    next: 'Make a new token for each item.',
+  });
 }
 
 function isBatch(body: unknown): body is { readonly items: readonly unknown[] } {

@@ -1,0 +1,249 @@
+// Clients that give up, repeat themselves, stand still or mix things up. What counts is how often an effect would be made, so
+// each test asks how many clients were allowed to make it.
+
+import { afterEach, expect, test } from 'vitest';
+import { createSemel } from '../../src/index.ts';
+import type { PolicyFile } from '../../src/mcp/index.ts';
+import { googleCalendar } from '../../src/providers/index.ts';
+import { digestToken, type RunningServer, startServer } from '../../src/server/index.ts';
+import { memoryStore } from '../../src/store/memory.ts';
+import type { ClaimAnswer, Store } from '../../src/store/store.ts';
+
+const servers: RunningServer[] = [];
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.close(0)));
+});
+
+const policies: PolicyFile = {
+  version: 1,
+  tools: {
+    refund: { effect: 'irreversible', per: 'ever', identity: ['payment'], lease: '10s' },
+    push: {
+      effect: 'irreversible',
+      per: 'ever',
+      provider: { name: 'google.calendar', window: '1h' },
+      window: '30m',
+      lease: '10s',
+    },
+  },
+};
+const secret = 'token-of-the-client-which-is-long-enough-to-be-one';
+const tokens = [{ name: 'client', role: 'admin', namespace: '*', sha256: digestToken(secret) }] as const;
+const refund = { tool: 'refund', args: { payment: 'p1' } };
+const token = 'chosen-by-the-client-0001';
+
+/** A ledger whose time the test moves, and whose claims it can delay or lose. */
+function openLedger() {
+  let aheadMs = 0;
+  const time = () => ({
+    wall: Date.now() + aheadMs,
+    mono: performance.now() + aheadMs,
+    boot: 'memory',
+    steady: true,
+  });
+  const store = memoryStore({ time });
+  const faults: { onClaimed?: ((answer: ClaimAnswer) => Promise<void>) | undefined } = {};
+  const claim: Store['claim'] = async (request) => {
+    const answer = await store.claim(request);
+    await faults.onClaimed?.(answer);
+    return answer;
+  };
+  return {
+    faults,
+    store: { ...store, claim, close: async () => undefined } satisfies Store,
+    sleep: (ms: number) => {
+      aheadMs += ms;
+    },
+  };
+}
+
+interface Answer {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: each endpoint has its own.
+  readonly body: any;
+}
+
+async function open(store: Store) {
+  const server = await startServer({
+    store,
+    policies,
+    mayDefine: false,
+    tokens,
+    version: '0.0.0',
+    listen: { host: '127.0.0.1', port: 0 },
+    onWarning: () => undefined,
+  });
+  servers.push(server);
+  const post = async (
+    path: string,
+    body: unknown,
+    { signal, namespace = 'shop' }: { readonly signal?: AbortSignal; readonly namespace?: string } = {},
+  ): Promise<Answer> => {
+    const response = await fetch(`${server.url}/v1/${path}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${secret}`,
+        'content-type': 'application/json',
+        'semel-namespace': namespace,
+      },
+      body: JSON.stringify(body),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    return { status: response.status, body: await response.json() };
+  };
+  return { post, server };
+}
+
+function gate() {
+  let pass: () => void = () => undefined;
+  const passed = new Promise<void>((resolve) => {
+    pass = resolve;
+  });
+  return { pass, passed };
+}
+
+test('a client that hangs up and repeats its begin keeps the attempt that it got', async () => {
+  const { store, faults } = openLedger();
+  const client = await open(store);
+  const { post } = client;
+  const [isClaimed, mayAnswer] = [gate(), gate()];
+  faults.onClaimed = async () => {
+    faults.onClaimed = undefined;
+    isClaimed.pass();
+    await mayAnswer.passed;
+  };
+  const impatient = new AbortController();
+  const lost = post('begin', { ...refund, token }, { signal: impatient.signal }).catch(() => 'hung up');
+  await isClaimed.passed;
+  impatient.abort();
+  expect(await lost).toBe('hung up');
+  expect((await post('begin', { ...refund, token })).body.outcome).toBe('execute');
+  // The claim of the first request is answered now, and its client is gone.
+  mayAnswer.pass();
+  await expectHeld(client, store);
+});
+
+test('a begin that failed because the store did not answer is repeated, and keeps its attempt', async () => {
+  const { store, faults } = openLedger();
+  const client = await open(store);
+  const { post } = client;
+  faults.onClaimed = async () => {
+    throw new Error('the connection was lost');
+  };
+  expect(await post('begin', { ...refund, token })).toMatchObject({ status: 503, body: { retriable: true } });
+  faults.onClaimed = undefined;
+  expect((await post('begin', { ...refund, token })).body.outcome).toBe('execute');
+  await expectHeld(client, store);
+});
+
+test('a dispatch after another client has taken the call over is refused', async () => {
+  const { store, sleep } = openLedger();
+  const { post } = await open(store);
+  const slow = (await post('begin', { ...refund, dispatch: 'explicit' })).body;
+  sleep(11_000);
+  const quick = (await post('begin', { ...refund, dispatch: 'explicit' })).body;
+  expect((await post('dispatch', { attempt: quick.attempt })).body).toEqual({ dispatched: true });
+  expect(await post('dispatch', { attempt: slow.attempt })).toMatchObject({
+    status: 409,
+    body: { code: 'LEASE_LOST' },
+  });
+  expect((await post('settle', { attempt: quick.attempt, outcome: 'succeeded', value: 1 })).status).toBe(200);
+  expect((await post('dispatch', { attempt: slow.attempt })).status).toBe(409);
+});
+
+test('a repeated dispatch is refused once the lease is over, or the attempt has ended', async () => {
+  const { store, sleep } = openLedger();
+  const { post } = await open(store);
+  const { attempt } = (await post('begin', { ...refund, dispatch: 'explicit' })).body;
+  expect((await post('dispatch', { attempt })).status).toBe(200);
+  expect((await post('dispatch', { attempt })).status).toBe(200);
+  sleep(11_000);
+  expect(await post('dispatch', { attempt })).toMatchObject({ status: 409, body: { code: 'LEASE_LOST' } });
+  expect((await post('renew', { attempt })).status).toBe(200);
+  expect((await post('dispatch', { attempt })).status).toBe(200);
+  expect((await post('settle', { attempt, outcome: 'succeeded', value: 1 })).status).toBe(200);
+  expect((await post('dispatch', { attempt })).status).toBe(409);
+});
+
+test('a begin that is repeated late gets a whole lease', async () => {
+  const { store, sleep } = openLedger();
+  const { post } = await open(store);
+  await post('begin', { ...refund, token });
+  sleep(11_000);
+  expect((await post('begin', { ...refund, token })).body.outcome).toBe('execute');
+  expect((await post('begin', refund)).body).toMatchObject({ code: 'IN_FLIGHT' });
+  sleep(9_000);
+  expect((await post('begin', refund)).body).toMatchObject({ code: 'IN_FLIGHT' });
+});
+
+test('a begin is not answered again once its attempt was dispatched: its client has had the answer', async () => {
+  const { store, sleep } = openLedger();
+  const { post } = await open(store);
+  const call = { ...refund, token, dispatch: 'explicit' };
+  const { attempt } = (await post('begin', call)).body;
+  expect((await post('begin', call)).body.outcome).toBe('execute');
+  await post('dispatch', { attempt });
+  expect(await post('begin', call)).toMatchObject({ status: 409, body: { code: 'IN_FLIGHT' } });
+  sleep(11_000);
+  expect(await post('begin', call)).toMatchObject({ status: 409 });
+  expect(await post('begin', { ...call, token: `${token}-2` })).toMatchObject({
+    status: 409,
+    body: { code: 'IN_DOUBT' },
+  });
+});
+
+test('equal items of a batch with one token get one attempt', async () => {
+  const { store } = openLedger();
+  const { post } = await open(store);
+  const answer = await post('begin', { items: [1, 2].map(() => ({ ...refund, token })) });
+  const executed = (answer.body.items ?? []).filter(({ body }: Answer) => body.outcome === 'execute');
+  expect(executed.length).toBeLessThan(2);
+});
+
+test('a program and a client send the same key to a provider that has a format of its own', async () => {
+  const { store } = openLedger();
+  const { post } = await open(store);
+  const { key, attempt } = (await post('begin', { tool: 'push', args: { topic: 'a' } })).body;
+  await post('settle', { attempt, outcome: 'unknown' });
+  const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });
+  const push = semel.tool({
+    name: 'push',
+    effect: 'irreversible',
+    per: 'ever',
+    provider: { ...googleCalendar, window: '1h', verified: true },
+    window: '30m',
+    lease: '10s',
+    run: async (_: { topic: string }, ctx) => ctx.key,
+  });
+  expect(await push({ topic: 'a' })).toBe(key);
+  await semel.close();
+});
+
+test('a report counts only in the namespace in which its attempt began', async () => {
+  const { store } = openLedger();
+  const { post } = await open(store);
+  const call = { ...refund, key: 'order-7' };
+  const mine = (await post('begin', call)).body;
+  const theirs = (await post('begin', call, { namespace: 'bank' })).body;
+  await post('settle', { attempt: theirs.attempt, outcome: 'unknown' }, { namespace: 'bank' });
+  expect(
+    (
+      await post(
+        'settle',
+        { attempt: mine.attempt, outcome: 'succeeded', value: 'mine' },
+        { namespace: 'bank' },
+      )
+    ).status,
+  ).not.toBe(200);
+  expect(await post('begin', call, { namespace: 'bank' })).toMatchObject({
+    status: 409,
+    body: { code: 'IN_DOUBT' },
+  });
+});
+
+/** Whatever a server still does in the background is done before it is closed. */
+async function expectHeld({ server }: Awaited<ReturnType<typeof open>>, store: Store): Promise<void> {
+  await server.close(0);
+  const { post } = await open(store);
+  expect((await post('begin', refund)).body).toMatchObject({ code: 'IN_FLIGHT' });
+}
