@@ -32,7 +32,7 @@ export {
   type PortableRecord,
   type PortableRetention,
 } from './records/portable.ts';
-export type { RecordInfo } from './records/record-info.ts';
+export { type RecordInfo, toRecordInfo } from './records/record-info.ts';
 export type {
   ActOptions,
   DoubtGroup,
@@ -41,7 +41,7 @@ export type {
   Records,
   ResolveOptions,
 } from './records/records.ts';
-export { isInternalNamespace } from './records/records.ts';
+export { alertsNamespace, isInternalNamespace } from './records/records.ts';
 export type { ExportQuery, ImportResult, Transfer } from './records/transfer.ts';
 export { createSemel, type Semel } from './semel.ts';
 export type { StillOpen, SweepOptions, SweepReport, Swept } from './sweep.ts';

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { receiver } from '../signals/receiver.ts';
 
 const command = join(import.meta.dirname, '../../dist/lib/semel.cjs');
 let folder: string;
@@ -150,4 +151,23 @@ test.each<[string, readonly string[], Record<string, string>, string]>([
   const { code, text } = await ended(args, env);
   expect(text).toContain(words);
   expect(code).not.toBe(0);
+});
+
+test('alerts are sent by the server too', async () => {
+  const { url: hook, got } = await receiver();
+  const server = await start(['--policy', join(folder, 'policy.json'), '--port', '0', '--webhook', hook]);
+  const token = readFileSync(join(folder, 'semel', 'serve.token'), 'utf8').trim();
+  const post = (path: string, body: object) =>
+    fetch(`${server.url}/v1/${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    }).then((response) => response.json() as Promise<{ attempt: string }>);
+  const { attempt } = await post('begin', { tool: 'refund', args: { payment: 'pay_1' } });
+  await post('settle', { attempt, outcome: 'unknown', error: { message: 'timeout' } });
+  await expect.poll(() => got.length).toBe(1);
+  expect(got[0]?.event).toMatchObject({
+    data: { tool: 'refund', link: expect.stringContaining(server.url) },
+  });
+  await server.kill('SIGTERM');
 });

@@ -18,7 +18,7 @@ import { beforeAll, expect, test } from 'vitest';
 const root = join(import.meta.dirname, '../..');
 
 const below = ['core', 'rules', 'store', 'stores', 'providers', 'ledger', 'call'];
-const patterns = ['jobs', 'batch', 'consumer', 'outbox', 'http'];
+const patterns = ['jobs', 'batch', 'consumer', 'outbox', 'http', 'signals'];
 const agents = ['guard', 'adapters', 'mcp'];
 
 const directions: Record<string, string[]> = {

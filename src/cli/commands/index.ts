@@ -16,6 +16,7 @@ export const commands: Readonly<Record<CommandName, () => Promise<{ default: Com
   ls: () => import('./ls/ls.ts'),
   show: () => import('./show/show.ts'),
   doubt: () => import('./doubt/doubt.ts'),
+  watch: () => import('./watch/watch.ts'),
   outbox: () => import('./outbox.ts'),
   stats: () => import('./stats/stats.ts'),
   key: () => import('./key/key.ts'),

@@ -13,6 +13,7 @@ export const summaries = {
   ls: { group: 'See', line: 'list records' },
   show: { group: 'See', line: 'show one record: attempts, timeline, evidence' },
   doubt: { group: 'See', line: 'list what is in doubt and needs a decision' },
+  watch: { group: 'See', line: 'send an alert for every new doubt: webhook, Slack, command' },
   outbox: { group: 'See', line: 'see what is staged, and decide what is dead or in doubt' },
   stats: { group: 'See', line: 'count what was executed, replayed and in doubt over time' },
   key: { group: 'See', line: 'derive a key, and explain it' },

@@ -281,9 +281,12 @@ export function createRecords({
   return { records, doubts };
 }
 
+/** Where alerts are recorded that were sent: in one place for all namespaces. */
+export const alertsNamespace = 'semel (alerts)';
+
 /** Holds notes of semel's own, not records of calls. */
 export function isInternalNamespace(name: string): boolean {
-  return isCallsNamespace(name) || isRootsNamespace(name);
+  return isCallsNamespace(name) || isRootsNamespace(name) || name === alertsNamespace;
 }
 
 async function* onlyLapsed(records: AsyncIterable<StoredRecord>): AsyncGenerator<StoredRecord> {

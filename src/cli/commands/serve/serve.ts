@@ -16,6 +16,7 @@ import {
   startServer,
   type TokenEntry,
 } from '../../../server/index.ts';
+import type { Alert } from '../../../signals/index.ts';
 import { makeFolder } from '../../../store/files.ts';
 import { flagReader, maxTimerMs } from '../../args/flag-values.ts';
 import { smallText } from '../../args/input.ts';
@@ -26,6 +27,7 @@ import { chosenNamespace, storeFor } from '../../ledger.ts';
 import { readPackageFile } from '../../package-file.ts';
 import { complain, print, printAside } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
+import { alertFlags, alertTargets, describeAlert, watchFor } from '../watch/alerts.ts';
 import { addToken, localToken, localTokenPath, readTokens } from './token-file.ts';
 
 const flags = {
@@ -48,6 +50,7 @@ const flags = {
   log: choice(['none', 'json'], 'one line per request on stderr (default: none)'),
   idle: text('<duration>', 'end when nobody has asked for this long'),
   grace: text('<duration>', 'how long to wait for open requests at the end (default: 10s)'),
+  ...alertFlags,
 } as const;
 
 export default command({
@@ -57,6 +60,7 @@ export default command({
 A client that dies is treated as any worker that dies: its lease ends, and what it may have done is in doubt.
 Every request needs a token. The first start writes one to a file that only you can read, and prints where.
   token  adds a token to the file --tokens, with --name, --role and --namespace, and prints it once
+With --webhook, --slack or --exec it also sends alerts, as semel watch does.
 /openapi.json describes the API; docs/reference/http-api.md explains it.`,
   flags,
   examples: [
@@ -77,6 +81,8 @@ Every request needs a token. The first start writes one to a file that only you 
     const read = flagReader('serve', values);
     const graceMs = read.duration('grace', 10_000, { to: maxTimerMs });
     const idleMs = values.idle === undefined ? undefined : read.duration('idle', 0, { to: maxTimerMs });
+    const olderMs = read.duration('older', 0);
+    const targets = alertTargets('serve', values);
     const listen = await placeOf(values);
     const own = ownToken(role);
     const tokens = [own.entry, ...(values.tokens === undefined ? [] : readTokens(values.tokens))];
@@ -106,7 +112,17 @@ Every request needs a token. The first start writes one to a file that only you 
     if ('socket' in listen) chmodSync(listen.socket, 0o600);
     printAside(`semel: listening on ${server.url}`);
     if (own.path !== undefined) printAside(`semel: token in ${own.path}${own.isNew ? ' (new)' : ''}`);
+    const watch = await watchFor(values, {
+      ...{ store: options.store, targets, olderMs },
+      url: values.url ?? ('socket' in listen ? undefined : server.url),
+      onAlert: (alert) => (values.log === 'json' ? logAlert(alert) : complainOf(alert)),
+    });
+    const ending = new AbortController();
+    const watching = targets.length === 0 ? undefined : watch.run(watchEveryMs, ending.signal);
     await untilOver(idleMs, () => performance.now() - lastAskedAt);
+    ending.abort();
+    await watch.close();
+    await watching;
     await server.close(graceMs);
     return 0;
   },
@@ -227,6 +243,18 @@ function logRequest({ method, path, status, tookMs, token }: Served): void {
     token,
   };
   process.stderr.write(`${JSON.stringify(line)}\n`);
+}
+
+const watchEveryMs = 10_000;
+
+function logAlert({ kind, doubt, target, error, again }: Alert): void {
+  const { namespace, tool, ref } = doubt;
+  const line = { time: new Date().toISOString(), alert: kind, namespace, tool, ref, target, error, again };
+  process.stderr.write(`${JSON.stringify(line)}\n`);
+}
+
+function complainOf(alert: Alert): void {
+  if (alert.error !== undefined) complain(describeAlert(alert));
 }
 
 async function untilOver(idleMs: number | undefined, idleFor: () => number): Promise<void> {

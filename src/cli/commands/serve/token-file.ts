@@ -27,10 +27,11 @@ export interface LocalToken {
   readonly isNew: boolean;
 }
 
-export function localToken(path: string): LocalToken {
+/** `make` gives the first one. */
+export function localToken(path: string, make: () => string = makeToken): LocalToken {
   const found = readOwn(path);
   if (found !== undefined) return { token: found.trim(), isNew: false };
-  const token = makeToken();
+  const token = make();
   makeFolder(dirname(path));
   try {
     writeOwn(path, `${token}\n`, 'wx');
@@ -38,7 +39,7 @@ export function localToken(path: string): LocalToken {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     // Another server made it at the same time.
-    return localToken(path);
+    return localToken(path, make);
   }
 }
 
@@ -74,7 +75,7 @@ export function readTokens(path: string): readonly TokenEntry[] {
 }
 
 /** Undefined if there is none. Refuses a file that others could have written or can read. */
-function readOwn(path: string): string | undefined {
+export function readOwn(path: string): string | undefined {
   let file: number;
   try {
     file = openRegular(path);
