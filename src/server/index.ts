@@ -11,6 +11,7 @@ import {
   rootsNamespace,
   type StoreChoice,
 } from '../semel/index.ts';
+import { contentType, createMetrics } from '../signals/index.ts';
 import { memoryStore } from '../store/memory.ts';
 import type { Store } from '../store/store.ts';
 import { isLoopback, type RunningServer, type ServeOptions, serve } from './server.ts';
@@ -70,7 +71,11 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   checkPolicies(policies);
   const store = resolveStore(options.store, systemClock, systemRandom);
   await store.open();
-  const spaces = createSpaces({ store, policies, mayDefine, onWarning });
+  const metrics = createMetrics({ store, version });
+  const spaces = createSpaces({
+    ...{ store: metrics.timed(store), policies, mayDefine, onWarning },
+    onSpace: ({ semel }) => void metrics.listen(semel),
+  });
   const server = await serve({
     ...rest,
     listen,
@@ -78,6 +83,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     spaces,
     tokens: createTokens(tokens),
     isReady: () => canWrite(store),
+    metrics: { contentType, text: metrics.text },
   }).catch(async (error) => {
     await spaces.close();
     throw error;

@@ -35,6 +35,8 @@ export interface ServeOptions {
   readonly onRequest?: (request: Served) => void;
   /** True if the store can be written. */
   readonly isReady: () => Promise<boolean>;
+  /** For Prometheus: of one namespace, or of all. */
+  readonly metrics: { readonly contentType: string; text(namespace?: string): Promise<string> };
 }
 
 export interface Served {
@@ -136,7 +138,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     options.onRequest?.({
       method: request.method ?? '',
       // A path that does not exist may hold anything.
-      path: byPath.has(path) ? path : 'other',
+      path: byPath.has(path) || path === '/metrics' ? path : 'other',
       status: reply.status,
       tookMs: performance.now() - startedAt,
       token: seen.credential?.name,
@@ -163,6 +165,12 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       if (path === '/openapi.json') return { status: 200, body: api };
     }
     const found = authenticate(request, tokens);
+    // Any token may read them: they name no key, but they name tools and namespaces, which are nobody else's business.
+    if (request.method === 'GET' && path === '/metrics') {
+      seen.credential = found;
+      const text = await options.metrics.text(found.namespace === '*' ? undefined : found.namespace);
+      return { status: 200, body: text, headers: { 'content-type': options.metrics.contentType } };
+    }
     const credential = { name: found.name, role: found.role, namespace: chooseNamespace(request, found) };
     seen.credential = credential;
     const choices = byPath.get(path);
