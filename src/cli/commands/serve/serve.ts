@@ -91,8 +91,9 @@ With --webhook, --slack or --exec it also sends alerts, as semel watch does.
         ? { version: 1 }
         : readPolicyFile(smallText('serve', values.policy), values.policy);
     let lastAskedAt = performance.now();
+    const store = await storeFor(values, { make: true });
     const options: StartOptions = {
-      store: await storeFor(values, { make: true }),
+      store,
       policies,
       mayDefine: values.define === true,
       tokens,
@@ -113,7 +114,7 @@ With --webhook, --slack or --exec it also sends alerts, as semel watch does.
     printAside(`semel: listening on ${server.url}`);
     if (own.path !== undefined) printAside(`semel: token in ${own.path}${own.isNew ? ' (new)' : ''}`);
     const watch = await watchFor(values, {
-      ...{ store: options.store, targets, olderMs },
+      ...{ store, targets, olderMs },
       url: values.url ?? ('socket' in listen ? undefined : server.url),
       onAlert: (alert) => (values.log === 'json' ? logAlert(alert) : complainOf(alert)),
     });
