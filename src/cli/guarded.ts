@@ -104,7 +104,7 @@ export function guardedLine(
 ): GuardedLine {
   const [name] = positionals;
   if (name === undefined || isBlank(name) || positionals.length > 1)
-    throw usageError(command, `it takes the name of one ${what}, and the command after --`);
+    throw usageError(command, `expects the name of one ${what}, and the command after --`);
   if (rest === undefined || rest.length === 0)
     throw usageError(
       command,

@@ -64,8 +64,8 @@ export function checkedUrl(choice: Pick<LedgerChoice, 'store'>, make: boolean): 
     });
   const path = ledgerPath(choice);
   if (!make && path !== undefined && !existsSync(path)) {
-    throw new SemelError('STORE_UNAVAILABLE', `There is no ledger at ${path}.`, {
-      next: 'Set --store sqlite:<path> or SEMEL_STORE. `semel run` and `semel once` create a ledger.',
+    throw new SemelError('STORE_UNAVAILABLE', `Nothing is recorded yet: there is no ledger at ${path}.`, {
+      next: '`semel run`, `semel once` or your program creates it on first use. If you keep one elsewhere, set --store sqlite:<path> or SEMEL_STORE.',
     });
   }
   return url;

@@ -149,7 +149,7 @@ test('CSV is read as RFC 4180 has it, from standard input too', async () => {
 });
 
 test.each([
-  [['audit'], '', 'it takes one file'],
+  [['audit'], '', 'expects one file'],
   [['audit', 'nowhere.jsonl'], '', 'there is no file nowhere.jsonl'],
   [['audit', '-'], 'hello\nworld\n', 'no line is a JSON object or a CSV row'],
   [['audit', '-'], '{"tool":"mail","args":{}}\n', 'no field holds a time'],

@@ -257,7 +257,7 @@ describe('what cannot be asked', () => {
     const at = ledger();
     expect(await at.doctor()).toMatchObject({
       code: 69,
-      stderr: expect.stringContaining('There is no ledger'),
+      stderr: expect.stringContaining('there is no ledger'),
     });
     expect(await at.doctor('--only', 'WORK_EATN')).toMatchObject({
       code: 64,

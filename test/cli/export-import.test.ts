@@ -228,12 +228,12 @@ describe('a file with lines that cannot be read', () => {
   });
 
   test.each([
-    [['import'], 'it takes one file'],
+    [['import'], 'expects one file'],
     [['import', 'nowhere.jsonl'], 'there is no file nowhere.jsonl'],
     [['import', '.'], '. is a folder'],
     [['import', '-'], 'the file has no lines'],
     [['import', 'x', '--map', 'done'], '--map done is not valid'],
-    [['export', 'x'], 'it takes no file'],
+    [['export', 'x'], 'takes no file'],
   ])('%j is refused: %s', async (args, sentence) => {
     const { code, stderr } = await semel([...args, ...on('usage.db')]);
     expect(stderr).toContain(sentence);

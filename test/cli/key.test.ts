@@ -115,7 +115,7 @@ test('two intents: which field makes them two, and what is likely to be wrong', 
 });
 
 test.each([
-  [['key'], 'it takes the name of one contract'],
+  [['key'], 'expects the name of one contract'],
   [['key', 'mail', '--id', 'lead'], '--id "lead" is not a name with a value'],
   [['key', 'mail', '--id', 'a=1', '--id', 'a=2'], '--id a is given twice'],
   [['key', 'mail', '--and', '{lead}'], '--and is not JSON'],

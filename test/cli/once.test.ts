@@ -372,7 +372,7 @@ describe('the output', () => {
 });
 
 test.each([
-  [['once'], 'it takes the name of one effect'],
+  [['once'], 'expects the name of one effect'],
   [['once', 'mail', '--id', 'a=1'], 'there is no command'],
   [['once', 'mail', '--', 'true'], 'nothing identifies the effect'],
   [['once', 'mail', '--per', 'run', '--id', 'a=1', '--', 'true'], '--per run needs a run'],

@@ -40,7 +40,9 @@ describe('a group', () => {
     const plan = await desk.semel([...group, 'landed', '--dry-run']);
     expect(plan.code).toBe(0);
     expect(plan.stderr).toContain('2 in doubt, to be settled as: landed.');
-    expect(plan.stderr).toContain('later calls get undefined. If the effect returns something, add --result');
+    expect(plan.stderr).toContain(
+      'later calls get no result (undefined). If the effect returns something, add --result',
+    );
     expect(await openIn(desk)).toEqual(['cut-1', 'lost-1', 'lost-2']);
 
     const unasked = await desk.semel([...group, 'landed']);

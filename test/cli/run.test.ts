@@ -508,9 +508,9 @@ describe('the command', () => {
 
 describe('wrong usage', () => {
   test.each([
-    [['run'], 'it takes the name of one job'],
+    [['run'], 'expects the name of one job'],
     [['run', 'blog'], 'there is no command'],
-    [['run', 'blog', 'more', '--', 'true'], 'it takes the name of one job'],
+    [['run', 'blog', 'more', '--', 'true'], 'expects the name of one job'],
     [['run', 'blog', '--per', 'fortnight', '--', 'true'], '--per must be one of'],
     [
       ['run', 'blog', '--per', '24h', '--', 'true'],

@@ -64,9 +64,10 @@ test('what a command printed last is shown in linear time, however it ends', asy
 
 test('without a record, it says how to name one', async () => {
   for (const [args, message] of [
-    [[], 'it takes one record'],
+    [[], 'expects one record'],
     [['abc'], 'too short to name a record'],
     [['zzzzzz'], 'There is no record zzzzzz in shop'],
+    [['mail.send'], 'That is a contract: `semel ls --tool mail.send` lists its records.'],
     [['zzzzzz', '--namespace', 'elsewhere'], 'there are also: shop'],
     [['mail.send/-/nothing'], 'There is no record mail.send/-/nothing'],
   ] as const) {

@@ -90,7 +90,7 @@ describe('semel sweep', () => {
       [['./empty.mjs'], 'does not export what `createSemel` returned'],
       [['./nothing.mjs'], 'could not be loaded'],
       [['./tools.mjs', '--namespace', 'other'], 'uses the namespace "shop", not "other"'],
-      [['./tools.mjs', '--store', 'memory:'], 'it takes no --store'],
+      [['./tools.mjs', '--store', 'memory:'], 'takes no --store'],
       [[], 'name the module that exports your Semel instance'],
     ];
     for (const [args, words] of refusals) {

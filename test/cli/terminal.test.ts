@@ -55,13 +55,12 @@ describe.skipIf(!hasTerminal)('at 80 columns', () => {
     }
   });
 
-  test('the command that decides is one line, which the terminal may wrap, so that it can be copied', async () => {
+  test('the command that decides can be copied: only a backslash breaks its line', async () => {
     const at = place();
     await at.semel('once', 'mail', '--id', 'lead=1', '--', 'sh', '-c', 'exit 28');
     const [command = 'none'] = /semel resolve \S+@.*/.exec((await at.semel('doubt')).stdout) ?? [];
-    expect((await inTerminal(at, 'doubt')).filter((line) => line.endsWith(command.trimEnd()))).toHaveLength(
-      1,
-    );
+    const shown = (await inTerminal(at, 'doubt')).join('\n');
+    expect(shown.replaceAll(/\\\n +/g, '')).toContain(command.trimEnd());
   });
 
   test('ls keeps room for the args', async () => {

@@ -1,6 +1,7 @@
 // Finds a record by id, by the start of an id, by ref or by key, in every selected namespace.
 
 import { SemelError } from '../../core/errors.ts';
+import { shellWord } from '../../core/visible.ts';
 import type { RecordInfo } from '../../semel/index.ts';
 import { usageError } from '../usage.ts';
 import { joinNames, type Namespaces } from './namespaces.ts';
@@ -50,7 +51,19 @@ async function unknownRecord(ledger: Namespaces, name: string): Promise<SemelErr
     others.length === 0
       ? ''
       : ` Or leave out --namespace to search all; there are also: ${others.slice(0, 20).join(', ')}.`;
+  const list = (await isContract(ledger, name))
+    ? `That is a contract: \`semel ls --tool ${shellWord(name)}\` lists its records.`
+    : '`semel ls` lists them.';
   return new SemelError('INVALID_ARGS', `There is no record ${name} in ${joinNames(names)}.`, {
-    next: `\`semel ls\` lists them.${elsewhere}`,
+    next: `${list}${elsewhere}`,
   });
+}
+
+async function isContract(ledger: Namespaces, name: string): Promise<boolean> {
+  if (name.includes('/')) return false;
+  for await (const semel of ledger.each()) {
+    const { items } = await semel.records.list({ contract: name, limit: 1 });
+    if (items.length > 0) return true;
+  }
+  return false;
 }

@@ -23,7 +23,7 @@ cannot be forgotten: use semel resolve.`,
     if (positionals.length === 0)
       throw usageError(
         'forget',
-        'it takes at least one record',
+        'expects at least one record',
         'Write: semel forget <id>. `semel ls` lists them.',
       );
     await using ledger = namespacesFor(values);

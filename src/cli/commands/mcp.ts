@@ -76,7 +76,7 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
     if (values.inspect === true) return inspect(program, args, policies, values);
     if (values.write !== undefined) throw usageError('mcp', '--write needs --inspect');
     if ((program === undefined) === (values.http === undefined))
-      throw usageError('mcp', 'it needs the server: a command after `--`, or --http <url>');
+      throw usageError('mcp', 'expects a server: its command after `--`, or --http <url>');
     const identity = identityOf(values);
     const graceMs = flagReader('mcp', values).duration('grace', 30_000, { to: maxTimerMs });
     if (values.name !== undefined && isReserved(`${values.name}.`))

@@ -60,7 +60,7 @@ export default command({
     if (delivers !== undefined) return deliver(delivers, number, more, values);
     const isListed = Object.hasOwn(listed, word);
     if ((!isListed && !decided.includes(word)) || more.length > 0 || (isListed && number !== undefined))
-      throw usageError('outbox', 'it takes one of ls, dead, doubt, show, retry, drop, relay, drain');
+      throw usageError('outbox', 'expects one of ls, dead, doubt, show, retry, drop, relay, drain');
     const store = await storeFor(values);
     try {
       const outbox = store.outbox;
@@ -207,7 +207,7 @@ const whatDropMeans: Readonly<Record<OutboxState, string>> = {
 async function findRow(outbox: Outbox, text: string | undefined): Promise<OutboxRow> {
   const n = Number(text);
   if (text === undefined || !Number.isSafeInteger(n) || n < 1)
-    throw usageError('outbox', 'it takes the number of a row', '`semel outbox ls` lists them.');
+    throw usageError('outbox', 'expects the number of a row', '`semel outbox ls` lists them.');
   const [row] = await outbox.list({ after: n - 1, limit: 1 });
   if (row?.n !== n) throw goneError(n);
   return row;

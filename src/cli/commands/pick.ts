@@ -24,7 +24,7 @@ attempt of the slot gets it, even if the list changed.`,
   async run({ values, positionals }) {
     const [name] = positionals;
     if (name === undefined || isBlank(name) || positionals.length > 1)
-      throw usageError('pick', 'it takes the name of one choice');
+      throw usageError('pick', 'expects the name of one choice');
     const run = requireRun('pick');
     const from = parseList(values.from);
     if (from.length === 0) throw usageError('pick', 'there is nothing to choose from', 'Write --from a,b,c.');

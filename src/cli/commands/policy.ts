@@ -18,7 +18,7 @@ export default command({
   async run({ values, positionals }) {
     const [word, path, ...more] = positionals;
     if (path === undefined || more.length > 0 || (word !== 'export' && word !== 'check'))
-      throw usageError('policy', 'it takes export <module>, or check <file>');
+      throw usageError('policy', 'expects export <module>, or check <file>');
     return word === 'export' ? exportFrom(path) : check(path, values.json === true);
   },
 });

@@ -16,7 +16,7 @@ themselves.`,
   examples: ['semel prune --dry-run', 'semel prune'],
   async run({ values, positionals }) {
     if (positionals.length > 0)
-      throw usageError('prune', 'it takes options only', 'To expire one record: semel forget <id>.');
+      throw usageError('prune', 'takes options only', 'To expire one record: semel forget <id>.');
     const dryRun = values['dry-run'] ?? false;
     await using semel = ledgerFor(values);
     const count = await semel.records.prune({ dryRun });

@@ -22,7 +22,7 @@ export default command({
   async run({ values, positionals }) {
     const [name] = positionals;
     if (name === undefined || isBlank(name) || positionals.length > 1)
-      throw usageError('recent', 'it takes one name');
+      throw usageError('recent', 'expects one name');
     const most = flagReader('recent', values).whole('limit', 10, { from: 1, to: 9_999 });
     await using semel = ledgerFor(values);
     const done = await recentWork(semel, name, most);

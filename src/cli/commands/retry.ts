@@ -20,7 +20,7 @@ person abandoned is in doubt again, since it may have landed.`,
     if (positionals.length === 0)
       throw usageError(
         'retry',
-        'it takes at least one record',
+        'expects at least one record',
         'Write: semel retry <id>. `semel ls --status failed` lists them.',
       );
     await using ledger = namespacesFor(values);

@@ -23,7 +23,7 @@ under the given names. The same in every attempt of the slot: the run's own work
     if (positionals.length > 0)
       throw usageError(
         'seed',
-        'it takes options only',
+        'takes options only',
         `Write: semel seed --recent ${shellWord(positionals[0] ?? '')}`,
       );
     const run = requireRun('seed');

@@ -4,7 +4,7 @@ export const summaries = {
   run: { group: 'Guard', line: 'guard a job: never two at a time, once per slot' },
   once: { group: 'Guard', line: 'guard one effect: done once, output remembered' },
   step: { group: 'Guard', line: 'inside a run: a durable step, output kept for the next attempt' },
-  pick: { group: 'Guard', line: 'inside a run: a choice that is the same in every attempt of the slot' },
+  pick: { group: 'Guard', line: 'inside a run: a choice that stays the same in every attempt' },
   recent: { group: 'Guard', line: 'recent work, for a prompt' },
   seed: { group: 'Guard', line: 'slot, date, seed, picks and recent work of this run' },
   mcp: { group: 'Guard', line: 'guard the tools of any MCP server, for any client' },

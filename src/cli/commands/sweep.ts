@@ -39,7 +39,7 @@ which ledger is used. Records of semel run and semel once stay as they are: thei
         'For example: semel sweep ./tools.js',
       );
     if (values.store !== undefined)
-      throw usageError('sweep', 'it takes no --store', 'The module chooses its ledger.');
+      throw usageError('sweep', 'takes no --store', 'The module chooses its ledger.');
     const everyMs = flagReader('sweep', values).duration('every', undefined, { from: 1_000, to: maxTimerMs });
     const instances = instancesIn(exportsOf(path), path, values.namespace);
     const once = () => sweepAll(instances, values);

@@ -1,8 +1,8 @@
-// The help of a command, wrapped between words. Examples are never broken: they are there to be copied.
+// The help of a command, wrapped between words. Examples are broken only as a shell reads them: they are there to be copied.
 
 import type { Definition, Flag, Flags } from '../command.ts';
 import { summaries } from '../commands/summaries.ts';
-import { displayWidth, wrap, wrapParagraphs } from './wrap.ts';
+import { breakCommand, displayWidth, wrap, wrapParagraphs } from './wrap.ts';
 
 type Shown = Pick<Definition<Flags>, 'name' | 'takes' | 'about' | 'flags' | 'examples'>;
 
@@ -23,9 +23,17 @@ export function helpText(
     ...optionRows(shared, width),
     '',
     examples.length === 1 ? 'Example:' : 'Examples:',
-    ...examples.map((example) => `  ${example}`),
+    ...examples.flatMap((example) => exampleLines(example, width)),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+/** Other shell code than a plain command stays as it is. */
+function exampleLines(example: string, width: number): readonly string[] {
+  const [first = '', ...more] = example.startsWith('semel ')
+    ? breakCommand(example, width, '  ', '  ')
+    : [example];
+  return [`  ${first}`, ...more];
 }
 
 /** Breaks between arguments, never inside `[--same a,b]`. */

@@ -75,7 +75,7 @@ test('text continues under itself, beside its label', () => {
   ]);
 });
 
-describe('a command to copy is never broken', () => {
+describe('a command to copy is broken only as a shell reads it', () => {
   const command = `semel resolve --tool refund --error 'ECONNRESET: hang up (sic). Bye' landed --namespace shop`;
   test.each([
     `  all of them: ${command}`,
@@ -85,7 +85,31 @@ describe('a command to copy is never broken', () => {
     command,
   ])('%s', (line) => {
     for (const width of [20, ...widths])
-      expect(wrapLine(line, width).filter((each) => each.includes(command))).toHaveLength(1);
+      expect(
+        wrapLine(line, width)
+          .join('\n')
+          .replaceAll(/\\\n +/g, ''),
+      ).toContain(command);
+  });
+
+  test('before an option and after --, if it is too long for one line', () => {
+    const long =
+      'semel resolve 7f3a0c2b9d@1 landed --namespace shop --store sqlite:/srv/shop/state/ledger.db';
+    expect(wrapLine(`  decide  ${long}`, 60)).toEqual([
+      '  decide  semel resolve 7f3a0c2b9d@1 landed \\',
+      '            --namespace shop \\',
+      '            --store sqlite:/srv/shop/state/ledger.db',
+    ]);
+    expect(wrapLine(`semel once charge --id order=7 -- sh -c 'curl -fsS "$URL" -H "Key: $KEY"'`, 60)).toEqual(
+      ['semel once charge --id order=7 -- \\', `    sh -c 'curl -fsS "$URL" -H "Key: $KEY"'`],
+    );
+  });
+
+  test('the name of a command in front of a message is not a command', () => {
+    expect(wrapLine('semel doctor: there is no ledger at /home/ann/state/ledger.db.', 40)).toEqual([
+      'semel doctor: there is no ledger at',
+      '  /home/ann/state/ledger.db.',
+    ]);
   });
 
   test('what stands around it is wrapped', () => {

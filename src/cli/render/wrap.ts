@@ -62,7 +62,7 @@ export function pad(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - displayWidth(text)));
 }
 
-/** Breaks between words, never inside a command that starts with `semel`: it can be copied as one line. */
+/** Breaks between words. A command that starts with `semel` is broken only as a shell reads it, so it can still be copied. */
 export function wrap(text: string, width: number, first = '', rest = first): string[] {
   const lines: string[] = [];
   let line = first;
@@ -75,10 +75,53 @@ export function wrap(text: string, width: number, first = '', rest = first): str
       line = rest;
       isEmpty = true;
     }
-    line += isEmpty ? piece : gap + piece;
+    const [start = '', ...more] = isCommand(piece)
+      ? breakCommand(piece, width, isEmpty ? line : line + gap, rest)
+      : [piece];
+    line += isEmpty ? start : gap + start;
+    for (const part of more) {
+      lines.push(line);
+      line = part;
+    }
     isEmpty = false;
   }
   return isEmpty ? lines : [...lines, line];
+}
+
+const commandStart = new RegExp(`^(?:${styles.source})?semel `);
+
+function isCommand(piece: string): boolean {
+  return commandStart.test(piece);
+}
+
+/** Breaks a command that is too long before its options and after `--`, with a backslash at the end of each line. */
+export function breakCommand(command: string, width: number, first: string, rest: string): readonly string[] {
+  const lines: string[] = [];
+  let line = '';
+  let room = width - displayWidth(first);
+  const parts = partsOf(command);
+  for (const [at, part] of parts.entries()) {
+    const end = at === parts.length - 1 ? '' : ' \\';
+    if (line !== '' && displayWidth(`${line} ${part}${end}`) > room) {
+      lines.push(`${line} \\`);
+      line = `${rest}  ${part}`;
+      room = width;
+    } else line += line === '' ? part : ` ${part}`;
+  }
+  return [...lines, line];
+}
+
+/** The command's words; an option stays with its value, and all that follows `--` is one part. */
+function partsOf(command: string): readonly string[] {
+  const words: readonly string[] = command.match(shellWords) ?? [];
+  const end = words.indexOf('--');
+  const own = end < 0 ? words : words.slice(0, end + 1);
+  const parts: string[] = [];
+  for (const each of own) {
+    if (parts.length > 0 && !each.startsWith('-')) parts.push(`${parts.pop()} ${each}`);
+    else parts.push(each);
+  }
+  return end < 0 || end === words.length - 1 ? parts : [...parts, words.slice(end + 1).join(' ')];
 }
 
 /** A label wider than this share of the line would leave too little room beside it. */
@@ -119,10 +162,11 @@ interface Piece {
 
 const space = / */y;
 const shellWord = /(?:'[^']*'|"[^"]*"|\S)+/y;
+const shellWords = new RegExp(shellWord.source, 'g');
 const quoted = /[^\s`]*`[^`]+`\S*/y;
 const word = /\S+/y;
 
-/** Words, and what must stay in one line: commands, and code in backticks. */
+/** Words, whole commands, and code in backticks, which stays in one line. */
 function* piecesOf(text: string, width: number): Generator<Piece> {
   let at = 0;
   const take = (pattern: RegExp) => {
@@ -136,7 +180,7 @@ function* piecesOf(text: string, width: number): Generator<Piece> {
     const before = text.slice(0, at).replace(styles, '');
     let piece = take(word);
     if (/^(?:\W\[\d+m)?semel$/.test(piece) && (gap.length !== 1 || /: $/.test(before))) {
-      while (at < text.length && !/[.,;]$/.test(piece) && !text.startsWith(' (', at))
+      while (at < text.length && !/[.,;:]$/.test(piece) && !text.startsWith(' (', at))
         piece += take(space) + take(shellWord);
     } else if (piece.includes('`')) {
       at -= piece.length;

@@ -39,7 +39,7 @@ name are guessed from the first lines, and reported. Exits with 1 if anything wa
     if (path === undefined || positionals.length > 1)
       throw usageError(
         'audit',
-        'it takes one file',
+        'expects one file',
         'Write: semel audit <file.jsonl>, or - for standard input.',
       );
     const given = flagReader('audit', values);

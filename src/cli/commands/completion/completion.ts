@@ -39,7 +39,7 @@ Install it, then start a new shell:
     }
     const script = shell === undefined || !Object.hasOwn(scripts, shell) ? undefined : scripts[shell];
     if (script === undefined || positionals.length !== 1)
-      throw usageError('completion', 'it takes the name of a shell', 'Write: semel completion bash|zsh|fish');
+      throw usageError('completion', 'expects the name of a shell', 'Write: semel completion bash|zsh|fish');
     const specs = await specsOf(commands);
     if (values.json) printJson(specs);
     else process.stdout.write(script(specs));

@@ -15,7 +15,7 @@ export interface FlagSpec {
   readonly name: string;
   readonly short: string | undefined;
   readonly help: string;
-  /** Undefined: it takes no value. */
+  /** Undefined if it takes no value. */
   readonly value: Kind | undefined;
 }
 

@@ -8,6 +8,7 @@ import { command } from '../../command.ts';
 import { choice } from '../../flags.ts';
 import { print, printable, printJson, printRows, styled } from '../../render/print.ts';
 import { table } from '../../render/table.ts';
+import { textWidth, wrapParagraphs } from '../../render/wrap.ts';
 import { usageError } from '../../usage.ts';
 import type { Incident } from './incident.ts';
 import { incidents } from './incidents.ts';
@@ -24,7 +25,7 @@ once with semel.`,
   },
   examples: ['semel demo', 'semel demo --only 2', 'semel demo --json'],
   async run({ values, positionals }) {
-    if (positionals.length > 0) throw usageError('demo', 'it takes no arguments, only options');
+    if (positionals.length > 0) throw usageError('demo', 'takes no arguments, only options');
     if (values.store !== undefined || values.namespace !== undefined)
       throw usageError('demo', 'it uses its own ledger', 'Leave out --store and --namespace.');
     const chosen = incidents.map((_, at) => at).filter((at) => !values.only || values.only === `${at + 1}`);
@@ -58,7 +59,7 @@ async function playAll(
   const say = (text: string) => tell(printable(`    ${text}`));
   for (const at of chosen) {
     const incident = incidents[at] as Incident;
-    tell(styled('bold', `${at + 1}. ${incident.title}`), incident.happened);
+    tell(styled('bold', `${at + 1}. ${incident.title}`), ...wrapParagraphs(incident.happened, textWidth()));
     tell('  bare');
     const bare = await play(at, 'bare', folder, say);
     tell(`    ${landedStyled(incident, bare)}`, '  with semel');
@@ -114,6 +115,6 @@ function results(played: readonly Played[]): readonly string[] {
 
 function ending(kept: boolean, tookMs: number): string {
   return kept
-    ? `Every effect landed once with semel (${(tookMs / 1000).toFixed(1)} s). Start with: semel --help, or README.md.`
+    ? `Every effect landed once with semel (${(tookMs / 1000).toFixed(1)} s). Next: semel --help, or docs/start/README.md in the package.`
     : 'An effect did not land exactly once with semel. That is a bug: please report it with the lines above.';
 }

@@ -22,7 +22,7 @@ export const killedJob: Incident = {
 async function bare({ folder, part, send, say, die }: Actor): Promise<void> {
   const note = join(folder, 'invoice-2026-05.sent');
   if (existsSync(note)) return say('already sent');
-  await say('no note of it: sending the invoice');
+  await say('not marked as sent: sending the invoice');
   await send('invoice 2026-05');
   if (part.dies) await die();
   writeFileSync(note, '');
@@ -37,7 +37,7 @@ async function guarded(actor: Actor): Promise<void> {
     // How long a dead process blocks; short, to keep the demo short.
     lease: '1s',
     run: async ({ month }: { month: string }) => {
-      await actor.say('no record of it: sending the invoice');
+      await actor.say('no record yet: sending the invoice');
       const sent = await actor.send(`invoice ${month}`);
       if (actor.part.dies) await actor.die();
       return sent;
@@ -54,7 +54,7 @@ async function decide({ semel: open, start, say }: Stage): Promise<void> {
   const { items } = await semel.doubts.list();
   for (const { ref, lastDispatchedAt, owner } of items) {
     say(
-      `what is known: dispatched ${lastDispatchedAt?.toISOString()} by ${shownOwner(owner)}, which never reported`,
+      `what is known: dispatched at ${lastDispatchedAt?.toISOString()} by ${shownOwner(owner)}, which never reported back`,
     );
     say(`a person checks the outbox and types: semel resolve ${ref} landed`);
     await semel.doubts.resolve(ref, { landed: { id: 'seen in the outbox' } }, { by: 'the demo' });

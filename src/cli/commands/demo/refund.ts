@@ -40,8 +40,12 @@ async function ask(actor: Actor, reason: string): Promise<void> {
     { conversation: 'ticket 1204' },
   );
   if (!result.ok)
-    return say(`"${reason}": ${result.error.code}, may have landed. It may be called again: the key stays.`);
+    return say(
+      `"${reason}": ${result.error.code}, it may have landed. A retry is safe: it sends the same key.`,
+    );
   const { executed } = result.receipt;
-  const how = executed ? 'sent under the same key, so the API knows it' : 'replayed: nothing was sent again';
+  const how = executed
+    ? 'sent again under the same key: the API returns the first refund'
+    : 'replayed: nothing was sent again';
   return say(`"${reason}": ${result.value.id}, ${how}`);
 }

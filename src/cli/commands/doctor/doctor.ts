@@ -28,7 +28,7 @@ with 1 if it finds anything. Each finding has a stable id and says what to do; s
     'semel doctor --json | jq -r ".findings[].id"',
   ],
   async run({ values, positionals }) {
-    if (positionals.length > 0) throw usageError('doctor', 'it takes no arguments, only options');
+    if (positionals.length > 0) throw usageError('doctor', 'takes no arguments, only options');
     const ids = idsFor(values.only, values.ignore);
     const now = Date.now();
     const since = now - flagReader('doctor', values).duration('since', 30 * 86_400_000);

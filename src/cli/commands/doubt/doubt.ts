@@ -37,7 +37,7 @@ only when its lease is over.`,
     if (positionals.length > 0)
       throw usageError(
         'doubt',
-        'it takes options only',
+        'takes options only',
         `Write: semel doubt --tool ${shellWord(positionals[0] ?? '')}`,
       );
     const olderMs = flagReader('doubt', values).duration('older', 0);

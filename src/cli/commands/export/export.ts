@@ -36,7 +36,7 @@ reads it.`,
   ],
   async run({ values, positionals }) {
     if (positionals.length > 0)
-      throw usageError('export', 'it takes no file', 'Redirect the output: semel export > ledger.jsonl');
+      throw usageError('export', 'takes no file', 'Redirect the output: semel export > ledger.jsonl');
     if (values.every !== undefined && !values.follow) throw usageError('export', '--every needs --follow');
     const given = flagReader('export', values);
     const sinceMs = given.duration('since', undefined);

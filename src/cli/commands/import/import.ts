@@ -56,7 +56,7 @@ they may run again. Others need --map; to map a line without a status, use none.
     if (path === undefined || positionals.length > 1)
       throw usageError(
         'import',
-        'it takes one file',
+        'expects one file',
         'Write: semel import <file.jsonl>, or - for standard input.',
       );
     const mapped = meaningsWith(mapOf(values.map ?? []));

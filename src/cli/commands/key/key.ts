@@ -47,11 +47,7 @@ of the contract in code; values of --id are strings, as in \`semel once\`; --id-
   async run({ values, positionals }) {
     const [name] = positionals;
     if (name === undefined || positionals.length > 1)
-      throw usageError(
-        'key',
-        'it takes the name of one contract',
-        'Write: semel key email.send --id lead=42',
-      );
+      throw usageError('key', 'expects the name of one contract', 'Write: semel key email.send --id lead=42');
     const calls = callsOf(values);
     const namespace = namespaceOf(values);
     await using semel = createSemel({

@@ -60,7 +60,7 @@ dispatched, settled or released. All filters must match; --status is repeatable 
     if (positionals.length > 0)
       throw usageError(
         'ls',
-        'it takes options only',
+        'takes options only',
         `Write: semel ls --tool ${shellWord(positionals[0] ?? '')}`,
       );
     const filter = filterOf(values);

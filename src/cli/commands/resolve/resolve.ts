@@ -65,7 +65,7 @@ the exit code is then 70.`,
     if (others.length > 0)
       throw usageError(
         'resolve',
-        'it takes one record, or a group (--tool, --error or --from), not both',
+        'expects one record, or a group (--tool, --error or --from), not both',
         `Write: semel resolve --tool <name> <verdict>, with one of ${verdicts}.`,
       );
     if (values.from === undefined && verdict === undefined)
@@ -93,7 +93,7 @@ async function resolveOne(values: Values, positionals: readonly string[]): Promi
   if (ref === undefined || verdict === undefined || positionals.length > 2)
     throw usageError(
       'resolve',
-      'it takes a record and a verdict',
+      'expects a record and a verdict',
       `Write: semel resolve <id@fence> <verdict>, with one of ${verdicts}. \`semel doubt\` lists what is in doubt.`,
     );
   refuseExportFlags(values);

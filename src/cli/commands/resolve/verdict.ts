@@ -46,7 +46,7 @@ export function describeVerdict(verdict: string, options: VerdictOptions): strin
   switch (verdict) {
     case 'landed':
       return options.result === undefined
-        ? 'later calls get undefined. If the effect returns something, add --result'
+        ? 'later calls get no result (undefined). If the effect returns something, add --result'
         : `later calls get ${oneLine(options.result, 80)}`;
     case 'not-landed':
       return 'the next call executes';

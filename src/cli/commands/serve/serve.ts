@@ -73,7 +73,7 @@ With --webhook, --slack or --exec it also sends alerts, as semel watch does.
   async run({ values, positionals, rest }) {
     const [word, ...more] = positionals;
     if ((word !== undefined && word !== 'token') || more.length > 0 || rest !== undefined)
-      throw usageError('serve', 'it takes `token`, or options only');
+      throw usageError('serve', 'expects `token`, or options only');
     if (word === 'token') return createToken(values);
     const role = values.role ?? 'admin';
     // Otherwise an agent could decide about its own calls.

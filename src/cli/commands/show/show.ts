@@ -27,7 +27,7 @@ characters of its id (at least four), by its ref (id@fence) or by its key.`,
   async run({ values, positionals }) {
     const [named] = positionals;
     if (named === undefined || positionals.length > 1)
-      throw usageError('show', 'it takes one record', 'Write: semel show <id>. `semel ls` lists them.');
+      throw usageError('show', 'expects one record', 'Write: semel show <id>. `semel ls` lists them.');
     await using ledger = namespacesFor(values);
     // The fence of a ref is ignored: the user wants to see the current state.
     const name = named.includes('/') ? named : (named.split('@')[0] as string);

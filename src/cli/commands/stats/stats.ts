@@ -29,7 +29,7 @@ one. With --observe: what observing programs would have prevented. Pruned record
     if (positionals.length > 0)
       throw usageError(
         'stats',
-        'it takes options only',
+        'takes options only',
         `Write: semel stats --tool ${shellWord(positionals[0] ?? '')}`,
       );
     const by = values.by ?? 'day';

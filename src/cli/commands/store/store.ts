@@ -47,7 +47,7 @@ export default command({
       return wordsWithFile[word as keyof typeof wordsWithFile](values, file);
     }
     if (!Object.hasOwn(words, word) || file !== undefined)
-      throw usageError('store', `it takes one of ${names.join(', ')}`);
+      throw usageError('store', `expects one of ${names.join(', ')}`);
     return words[word as keyof typeof words](values);
   },
 });
