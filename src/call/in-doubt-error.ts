@@ -101,7 +101,7 @@ function describeResolve(call: Call, record: StoredRecord, verdict = 'landed/not
     : '';
   return address === undefined
     ? `call semel.doubts.resolve('${formatRef(record)}', …)${when}`
-    : `run: semel resolve ${formatRef(record)} ${verdict} ${address}${when}`;
+    : `run: npx semel resolve ${formatRef(record)} ${verdict} ${address}${when}`;
 }
 
 /** What decides the doubt without a person, and when; or which line of the contract would have. */

@@ -70,7 +70,7 @@ export function readPolicy(tool: string, policy: AnyPolicy | undefined): Terms {
   if (said.effect === 'irreversible' && said.per === undefined)
     refuse(
       tool,
-      `${tool}: an irreversible effect has to say what bounds one intent.`,
+      `${tool}: an irreversible effect needs \`per\`: within what two equal calls are one.`,
       "Add `per`: 'ever', 'conversation', 'turn', day('Europe/Paris'), …",
     );
   return {

@@ -96,7 +96,7 @@ interface RepeatableTool<Args, Value, Prepared, Busy extends IfBusy, Schema>
   readonly per?: Per;
 }
 
-/** A tool whose effect is remembered: `per` says what bounds one intent. */
+/** A tool whose effect is remembered: `per` says within what two equal calls are one. */
 interface RememberedTool<Args, Value, Prepared, Busy extends IfBusy, Schema>
   extends Definition<Args, Value, Prepared, Busy, Schema> {
   readonly effect: 'write-non-idempotent' | 'irreversible';

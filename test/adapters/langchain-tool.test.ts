@@ -422,7 +422,7 @@ describe('the middleware', () => {
 
   test('refuses a wrong policy when it is made', () => {
     expect(() => guardMiddleware(semel, { refund: { effect: 'irreversible' } as never })).toThrow(
-      /what bounds one intent/,
+      /within what two equal calls are one/,
     );
   });
 

@@ -86,9 +86,11 @@ describe('semel sweep', () => {
     const at = place();
     at.file('empty.mjs', 'export const tools = {};');
     at.file('tools.mjs', tools);
+    at.file('waits.mjs', 'await 0;\nexport const tools = {};');
     const refusals: readonly (readonly [readonly string[], string])[] = [
       [['./empty.mjs'], 'does not export what `createSemel` returned'],
       [['./nothing.mjs'], 'could not be loaded'],
+      [['./waits.mjs'], 'has an `await` at the top. Export the Semel instance from a module without one'],
       [['./tools.mjs', '--namespace', 'other'], 'uses the namespace "shop", not "other"'],
       [['./tools.mjs', '--store', 'memory:'], 'takes no --store'],
       [[], 'name the module that exports your Semel instance'],

@@ -232,7 +232,7 @@ describe('semel mcp --inspect', () => {
     expect(shown.stdout).toMatch(/^peek +read +its readOnlyHint +- +-$/m);
     expect(shown.stdout).toMatch(/^put +write-idempotent +its idempotentHint +- +-$/m);
     expect(shown.stdout).toMatch(
-      /^act +write-non-idempotent +no hint: with care +turn +the model is asked$/m,
+      /^act +write-non-idempotent +no hint: assumed unsafe +turn +asks the model$/m,
     );
     const made = await here.semel('mcp', '--inspect', '--write', 'made.json', '--json', server);
     expect(made.code).toBe(0);

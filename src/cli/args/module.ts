@@ -15,10 +15,14 @@ export function exportsOf(path: string): object {
     if (existsSync(file)) closeSync(openRegular(file));
     return createRequire(file)(file) as object;
   } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_REQUIRE_ASYNC_MODULE')
+      throw new SemelError('INVALID_ARGS', `${path}, or a module it imports, has an \`await\` at the top.`, {
+        next: 'Export the Semel instance from a module without one, and name that.',
+      });
     // The rest lists which modules required the file.
     const [why] = String((error as Error).message).split('\n');
     throw new SemelError('INVALID_ARGS', `${path} could not be loaded: ${why?.replace(/\.+$/, '')}.`, {
-      next: 'Name a file that Node.js can load, .js or .ts. Neither it nor what it imports may have an `await` at the top.',
+      next: 'Name a file that Node.js can load, .js or .ts.',
     });
   }
 }

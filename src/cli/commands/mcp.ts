@@ -277,7 +277,7 @@ function perText(per: Per): string {
 }
 
 const afterErrors = {
-  ask: 'the model is asked',
+  ask: 'asks the model',
   'in-doubt': 'held for a person',
   refused: 'refused',
   'not-landed': 'runs again',
@@ -287,7 +287,7 @@ const reasons = {
   file: 'the policy file',
   readOnlyHint: 'its readOnlyHint',
   idempotentHint: 'its idempotentHint',
-  default: 'no hint: with care',
+  default: 'no hint: assumed unsafe',
 } as const;
 
 function identityOf({ conversation, turn }: Values): Ambient {

@@ -157,7 +157,7 @@ export function defineContract(
   if (remembered && definition.per === undefined) {
     refuse(
       'per',
-      `${name}: class ${effect} needs \`per\`: what bounds one intent.`,
+      `${name}: a tool of class ${effect} needs \`per\`: within what two equal calls are one.`,
       "Say 'turn', 'conversation', 'run', day('Europe/Paris'), '24h', 'ever', …",
     );
   }

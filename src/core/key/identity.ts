@@ -39,7 +39,7 @@ export function deriveIdentity(
   if (picked !== args && isEmptied(picked, args)) {
     throw new SemelError(
       'INVALID_ARGS',
-      'None of the identity fields is in the args: every such call would be one.',
+      'None of the identity fields is in the args, so every call would count as the same.',
       {
         path: 'args',
         next: `Pass at least one of ${(fields.identity ?? []).join(', ') || 'the identity fields'}.`,
