@@ -476,7 +476,7 @@ function dispatchRefusedError(name: string, why: Refusal): SemelError {
   if (why === 'window') {
     return new SemelError(
       'LEASE_LOST',
-      `${name}: the provider may have forgotten the key by now, so sending again could double it.`,
+      `${name}: the provider may have forgotten the key by now, so sending again could repeat the effect.`,
       {
         next: 'The record is in doubt: verify or resolve it.',
         retriable: false,
@@ -488,5 +488,5 @@ function dispatchRefusedError(name: string, why: Refusal): SemelError {
       next: 'Call again: the ledger has its value.',
     });
   }
-  return new SemelError('LEASE_LOST', `${name}: the lease was over before anything was dispatched.`);
+  return new SemelError('LEASE_LOST', `${name}: the lease expired before anything was dispatched.`);
 }

@@ -200,8 +200,8 @@ function toTry(attempt: Attempt, isOwn: boolean, { outcome, value, error }: Repo
 }
 
 function overTimeError(name: string, timeoutMs: number): SemelError {
-  return new SemelError('LEASE_LOST', `${name}: its timeout of ${formatDuration(timeoutMs)} is over.`, {
-    next: 'Stop it, and report how it ended. The lease is not renewed any more.',
+  return new SemelError('LEASE_LOST', `${name}: its timeout of ${formatDuration(timeoutMs)} has passed.`, {
+    next: 'Stop it, and report how it ended. Its lease is no longer renewed.',
     retriable: false,
   });
 }

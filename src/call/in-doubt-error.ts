@@ -117,7 +117,7 @@ function adviseDecision(
       ? call.tool.contract.via === 'steps'
         ? 'Call again: the steps that landed are not repeated, and it continues after them.'
         : 'Call again: the provider gets the same key, so it lands once.'
-      : 'Call again: a repetition is harmless, or accepted.';
+      : 'Call again: a repeat is harmless, or accepted.';
     return { first, sentence: '', retriable: true };
   }
   if (ways.includes('verify')) {

@@ -59,7 +59,7 @@ export function foreignError({ tool, identity }: Call, { status, lapsed }: Store
     );
   return new SemelError('NOT_PERMITTED', `${name}: another caller has already made this call.`, {
     path: 'caller',
-    next: 'Nothing was run, and its result is not yours. Where callers may share results, say `share: true` in the contract.',
+    next: 'Nothing was run, and the result belongs to that caller. If callers may share results, set `share: true` in the contract.',
   });
 }
 
@@ -159,5 +159,5 @@ export function timeoutError({ name, timeoutMs }: Contract): DOMException {
 
 /** The claim was left to its lease on purpose. */
 export function leftError({ tool }: Call): SemelError {
-  return new SemelError('IN_FLIGHT', `${tool.contract.name}: its claim is left to its lease.`);
+  return new SemelError('IN_FLIGHT', `${tool.contract.name}: its claim is held until its lease ends.`);
 }

@@ -190,7 +190,7 @@ export function createConsumer<Input, Value>(
       ? ['time', 'call: (message) => ({ at: … })']
       : ['id', 'key: (message) => …'];
     engine.warn(
-      `${name}: ${queue} gives a message that is sent back from the dead letters a new ${what}, so that it runs again, also if it may have landed. ` +
+      `${name}: a message that is sent back from the dead letters of ${queue} gets a new ${what}, so it runs again even if it may have landed. ` +
         `Take the ${what} from its body: ${next}.`,
     );
   }

@@ -25,9 +25,9 @@ export class BodyRefused extends SemelError {
 /** The bytes as they were sent. */
 export async function readBody(request: Request, limits: BodyLimits): Promise<Uint8Array> {
   if (request.bodyUsed)
-    throw new SemelError('CONTRACT_INVALID', 'The body of the request was read before.', {
+    throw new SemelError('CONTRACT_INVALID', 'The body of the request was already read.', {
       path: 'body',
-      next: 'Pass the request on before its body is parsed: the bytes are needed as they were sent.',
+      next: 'Pass the request before anything parses its body: semel needs the raw bytes.',
     });
   if (request.body === null) return new Uint8Array();
   const reader = request.body.getReader();

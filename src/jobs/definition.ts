@@ -195,7 +195,7 @@ function checkJob(name: string, options: JobOptions<never>, work: unknown): Defi
       "Use minute(), hour(), day(), week() or month() with a time zone, cron('0 7 * * *', zone), 'ever' or 'none'.",
     );
   if (!Number.isInteger(retries) || retries < 0 || retries > 999)
-    refuse('retries', '`retries` is not a whole number of 0 to 999', 'Write retries: 2.');
+    refuse('retries', '`retries` is not a whole number from 0 to 999', 'Write retries: 2.');
   if (verify !== undefined && typeof verify !== 'function')
     refuse('verify', '`verify` is not a function', 'Write verify: async (run) => ….');
   const ms = (field: keyof JobOptions, missing: Duration, to = Number.MAX_SAFE_INTEGER): number => {

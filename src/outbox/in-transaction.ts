@@ -132,7 +132,7 @@ function trackEffect(tool: Tool, { tx, isSame, end }: InTransaction): TrackedEff
 function endedInsideError(name: string): SemelError {
   return new SemelError(
     'STORE_UNSAFE',
-    `\`run\` of ${name} ended the transaction that it was given, by a COMMIT or a ROLLBACK of its own: its effect may be committed, or undone.`,
+    `\`run\` of ${name} ended its caller's transaction with a COMMIT or ROLLBACK: its effect may be committed, or undone.`,
     {
       next: 'Check which. Let `run` send its statements through `ctx.tx`, and leave the transaction to its caller.',
     },
@@ -142,7 +142,7 @@ function endedInsideError(name: string): SemelError {
 function undoneError(name: string): SemelError {
   return new SemelError(
     'STORE_UNSAFE',
-    `\`run\` of ${name} undid its own claim, by a ROLLBACK TO a savepoint of its caller: its effect is undone too.`,
+    `\`run\` of ${name} undid its own claim with a ROLLBACK TO its caller's savepoint: its effect is undone too.`,
     { next: 'Roll the transaction back. Let `run` roll back only to savepoints that it has set itself.' },
   );
 }

@@ -224,7 +224,7 @@ describe('a file with lines that cannot be read', () => {
     const { code, stderr, stdout } = await semel(args);
     expect(code).toBe(0);
     expect(stdout).toContain('Imported 2 (2 succeeded), skipped 0.\n  2 could not be read');
-    expect(stderr).toContain('line 2 is left out: it is not JSON.');
+    expect(stderr).toContain('line 2 was skipped: it is not JSON.');
   });
 
   test.each([

@@ -224,7 +224,7 @@ describe('the worker', () => {
       { id: 'hang up', status: 'failed' },
     ]);
     expect(warnings.join('\n')).toMatch(
-      /no retries left for job hang up .* not decided: refund: socket hang up/,
+      /no retries left for job hang up .* undecided: refund: socket hang up/,
     );
   });
 });

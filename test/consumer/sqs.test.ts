@@ -237,8 +237,8 @@ describe('what SQS sends back from the dead letters has a new id and a new time,
   const terms = { effect: 'irreversible', window: '30d', run: (_: { id: string }) => undefined } as const;
 
   test.each([
-    ['the id', { per: 'ever' }, { key: 'id' }, /gives a message .* a new id, .* key: \(message\) => …/],
-    ['the time', { per: day() }, {}, /gives a message .* a new time, .* call: \(message\) =>/],
+    ['the id', { per: 'ever' }, { key: 'id' }, /sent back .* a new id, .* key: \(message\) => …/],
+    ['the time', { per: day() }, {}, /sent back .* a new time, .* call: \(message\) =>/],
   ] as const)('a consumer that goes by %s', (_, more, options, expected) => {
     const { semel, warnings } = rig();
     sqsHandler(

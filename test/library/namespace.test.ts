@@ -149,7 +149,7 @@ describe('the application', () => {
     symlinkSync('/dev/zero', path('device/package.json'));
     for (const program of ['pipe/job.mjs', 'device/job.mjs']) {
       file(program);
-      expect(() => of(program)).toThrow(/package.json cannot be read.*not a regular file/);
+      expect(() => of(program)).toThrow(/package.json.* cannot be read.*not a regular file/);
     }
   });
 
@@ -177,7 +177,7 @@ describe('the application', () => {
 
   test('whose package.json cannot be read is refused: under another name every effect would run again', () => {
     file('broken/job.mjs');
-    expect(() => of('broken/job.mjs')).toThrow(/package.json cannot be read, and it names the namespace/);
+    expect(() => of('broken/job.mjs')).toThrow(/package.json, which names the namespace, cannot be read/);
   });
 });
 

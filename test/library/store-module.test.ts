@@ -99,7 +99,7 @@ test('is not taken from whatever folder a program is started in, through the env
   try {
     vi.stubEnv('SEMEL_STORE', 'module:./here.mjs');
     vi.spyOn(process, 'cwd').mockReturnValue(folder);
-    await expect(open()).rejects.toThrow(/Write its full path/);
+    await expect(open()).rejects.toThrow(/Write its absolute path/);
     vi.stubEnv('SEMEL_STORE', `module:${path}`);
     await expect(open()).rejects.toThrow(/it was run/);
   } finally {

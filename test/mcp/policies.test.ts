@@ -291,7 +291,7 @@ describe('semel mcp --inspect', () => {
     });
     const secret = `${url.replace('//', '//ann:s3cret@')}?key=s3cret`;
     const refused = await here.semel('mcp', '--inspect', '--http', secret);
-    expect(refused.stderr).toContain(`${url} could not be asked: The server answered 401.`);
+    expect(refused.stderr).toContain(`${url} could not be queried: The server answered 401.`);
     expect(refused.stderr).not.toContain('s3cret');
   });
 
@@ -349,7 +349,9 @@ describe('semel mcp --inspect', () => {
     expect((await here.semel('mcp', '--inspect', '--', 'false')).stderr).toContain(
       'before it listed its tools',
     );
-    expect((await here.semel('mcp', '--inspect', '--', './nothing')).stderr).toContain('could not be asked');
+    expect((await here.semel('mcp', '--inspect', '--', './nothing')).stderr).toContain(
+      'could not be queried',
+    );
     expect((await here.semel('mcp', '--inspect')).code).toBe(64);
   });
 });

@@ -438,7 +438,7 @@ describe('a `run` that ends the transaction itself', () => {
       await client.query('COMMIT');
       client.release();
       expect(told).toMatchObject({
-        error: { code: 'STORE_UNSAFE', message: expect.stringContaining('ended the transaction') },
+        error: { code: 'STORE_UNSAFE', message: expect.stringContaining("ended its caller's transaction") },
       });
       first = 'run';
       const isCommitted = ends.startsWith('COMMIT');

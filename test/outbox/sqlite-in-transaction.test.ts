@@ -463,7 +463,7 @@ describe.each(libraries)('$name', (library) => {
       isClosed = false;
       at.database.exec('BEGIN');
       const error = await refusal(place.inTransaction(at.database, order));
-      expect(error.message).toMatch(/ended the transaction that it was given/);
+      expect(error.message).toMatch(/ended its caller's transaction/);
       at.database.exec('COMMIT');
       expect(rowsOf(at.database, 'SELECT id FROM records WHERE status = 1')).toEqual([]);
       expect(at.cents('a')).toEqual(end === 'COMMIT' ? [1] : []);

@@ -602,7 +602,7 @@ describe('refused as a database library', () => {
   test('one that cannot keep its log as WAL', async () => {
     const connect = lying({ 'PRAGMA journal_mode = WAL': ['delete'] });
     const error = await refusal({ path: newPath(), machine: { connect } });
-    expect(error.message).toContain('keeps its log as "delete", not as "wal"');
+    expect(error.message).toContain('has journal_mode = delete, not wal');
   });
 });
 

@@ -75,7 +75,7 @@ export function wrapTool(tool: LangChainTool, guarding: Guard, readArgs: ReadArg
 function alreadyGuarded(name: string): SemelError {
   return new SemelError('CONTRACT_INVALID', `${name} is guarded already.`, {
     path: name,
-    next: 'Guard it once: of two policies only the first would count.',
+    next: 'Guard it once: a second policy would be ignored.',
   });
 }
 

@@ -195,7 +195,7 @@ async function inspect(
       ? listHttpTools(urlOf(values), authorization, inspectTimeoutMs)
       : listCommandTools(program, args, inspectTimeoutMs, envFor(values));
   const tools = await asking.catch((error: Error) => {
-    throw new SemelError('FAILED', `${program ?? placeOf(values)} could not be asked: ${error.message}`, {
+    throw new SemelError('FAILED', `${program ?? placeOf(values)} could not be queried: ${error.message}`, {
       next:
         error instanceof Unauthorized
           ? 'Set SEMEL_MCP_AUTHORIZATION to the value of the `Authorization` header.'

@@ -40,8 +40,8 @@ export function bullmqProcessor<Value>(
   const stalls = worker === undefined ? enoughStalls : (worker.maxStalledCount ?? bullmqStalls);
   if (stalls < enoughStalls)
     engine.warn(
-      `${name}: BullMQ fails a job whose worker has died ${stalls + 1} times (maxStalledCount: ${stalls}), also one that is in doubt. ` +
-        `Write maxStalledCount: ${enoughStalls}: semel does not start a job again that may have landed.`,
+      `${name}: BullMQ fails a job whose worker has died ${stalls + 1} times (maxStalledCount: ${stalls}), even if it is in doubt. ` +
+        `Write maxStalledCount: ${enoughStalls}: semel does not re-run a job that may have landed.`,
     );
 
   return async (job, token, signal) => {

@@ -65,7 +65,7 @@ export async function pgBossWorker(
     checkLimit((queue.retryLimit ?? 0) + 1, `retryLimit: ${queue.retryLimit ?? 0}`);
     if (!queue.retryDelay && queue.retryBackoff !== true)
       engine.warn(
-        `${name}: pg-boss delivers a job of ${queueName} again at once, also one that is running elsewhere. ` +
+        `${name}: pg-boss delivers a job of ${queueName} again at once, even if it is running elsewhere. ` +
           'Write retryDelay: 1, retryBackoff: true, retryDelayMax: 300.',
       );
   }
@@ -91,7 +91,7 @@ export async function pgBossWorker(
       if (decision.is === 'dead letter') return { id, status: 'deadletter', output };
       if (retryCount >= retryLimit)
         engine.warn(
-          `${name}: pg-boss has no retries left for job ${id} and fails it, although it is not decided: ${decision.reason}`,
+          `${name}: pg-boss has no retries left for job ${id} and fails it, although its outcome is undecided: ${decision.reason}`,
         );
       return { id, status: 'failed', output };
     } catch (error) {

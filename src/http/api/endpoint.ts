@@ -230,14 +230,10 @@ async function readCaller<Incoming>(
 }
 
 function notWhole(name: string): SemelError {
-  return new SemelError(
-    'CONTRACT_INVALID',
-    `${name}: a parser has read the body, and did not leave all of it.`,
-    {
-      path: 'fingerprint',
-      next: 'Pass `fingerprint`: what of the request must be equal under one key, such as its fields and the hashes of its files.',
-    },
-  );
+  return new SemelError('CONTRACT_INVALID', `${name}: a body parser has consumed part of the body.`, {
+    path: 'fingerprint',
+    next: 'Pass `fingerprint`: the parts of the request that must be equal under one key, such as its fields and the hashes of its files.',
+  });
 }
 
 function splitOnce(text: string, at: string): readonly string[] {

@@ -95,7 +95,7 @@ export function checkOptions<Incoming>(options: IdempotentOptions<Incoming>, han
   if (options.caller !== 'anonymous' && typeof options.caller !== 'function')
     refuse(
       'caller',
-      `${options.name}: it is not said whose keys these are.`,
+      `${options.name}: \`caller\` is missing, so nobody knows whose keys these are.`,
       "Pass caller: (request) => …, the id of the signed-in user, or 'anonymous'.",
     );
   if (typeof handler !== 'function')

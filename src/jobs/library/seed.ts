@@ -56,7 +56,7 @@ export function createSeed(
       if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to) || to < from || to - from >= 2 ** 32)
         throw new SemelError(
           'INVALID_ARGS',
-          `seed.int(${JSON.stringify(name)}, …) got no range of whole numbers.`,
+          `seed.int(${JSON.stringify(name)}, …) needs a range of whole numbers.`,
           {
             path: 'from',
             next: "Write seed.int('hour', 9, 17); the range may have up to 2^32 numbers.",

@@ -317,7 +317,7 @@ function checkFunction(what: string, name: unknown, work: unknown, mayGenerate =
 /** A function that continues after its run has ended must not do anything more. */
 function runIsOver(label: string, name: string, { reason }: AbortSignal): SemelError {
   if (reason instanceof SemelError) return reason;
-  return new SemelError('ABORTED', `${label} was told to stop, so ${name} was not started.`, {
+  return new SemelError('ABORTED', `${label} is stopping, so ${name} was not started.`, {
     cause: reason,
   });
 }

@@ -118,7 +118,7 @@ function fileOwner(file: string | undefined): number | undefined {
 /** With another namespace every effect would run again: that must not hang on a file that is just being written. */
 function unreadable(path: string, cause: unknown): SemelError {
   const why = (cause as Error).message;
-  return new SemelError('CONTRACT_INVALID', `${path} cannot be read, and it names the namespace (${why}).`, {
+  return new SemelError('CONTRACT_INVALID', `${path}, which names the namespace, cannot be read (${why}).`, {
     path: 'namespace',
     next: "Fix it, or write createSemel({ namespace: '…' }).",
     cause,

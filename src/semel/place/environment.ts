@@ -16,13 +16,9 @@ export function readEnvironment(name: 'SEMEL_MODE' | 'SEMEL_NAMESPACE' | 'SEMEL_
     });
   // Set once, it holds in every folder: another one may have another file of that name.
   if (name === 'SEMEL_STORE' && value?.startsWith('module:') && !isAbsolute(value.slice('module:'.length)))
-    throw new SemelError(
-      'INVALID_ARGS',
-      '`SEMEL_STORE` names a module by a path that depends on the folder.',
-      {
-        path: name,
-        next: 'Write its full path: code of whatever folder this is started in is not run.',
-      },
-    );
+    throw new SemelError('INVALID_ARGS', '`SEMEL_STORE` names a module by a relative path.', {
+      path: name,
+      next: 'Write its absolute path: semel does not load code from the current folder.',
+    });
   return value;
 }

@@ -251,10 +251,14 @@ export function createRecords({
       const what = toAct(resolution, maxResultBytes);
       const { record, isRef } = await findAsSeen(ref);
       if (!isRef)
-        throw new SemelError('INVALID_ARGS', `${ref} does not say which state of the record was looked at.`, {
-          path: 'ref',
-          next: `If it was the present one, write ${formatRef(record)}.`,
-        });
+        throw new SemelError(
+          'INVALID_ARGS',
+          `${ref} has no fence, so it does not say which state of the record you looked at.`,
+          {
+            path: 'ref',
+            next: `For the present state, write ${formatRef(record)}.`,
+          },
+        );
       // The person looked before this call. The process may have been suspended since; or the machine, which stops `mono`.
       const passedMs = Math.max(clock.mono() - asked.mono, clock.now() - asked.wall);
       const decidedAt = record.readAt - passedMs;

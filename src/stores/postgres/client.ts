@@ -119,7 +119,7 @@ export async function askRow(
   const [row] = await query(`SELECT pg_catalog.row_to_json(x)::text AS found FROM (${select}) AS x`);
   if (row === undefined) return undefined;
   if (typeof row.found === 'string') return JSON.parse(row.found) as Record<string, unknown>;
-  throw new SemelError('STORE_UNSAFE', 'The client of Postgres renames columns, or changes texts.', {
+  throw new SemelError('STORE_UNSAFE', 'The Postgres client renames columns or changes text values.', {
     next: 'Nothing was run. Pass a client without such a transformation as the store, or a URL.',
   });
 }

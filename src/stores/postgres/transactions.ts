@@ -116,8 +116,10 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
       if (answer.n != null) return { n: Number(answer.n) };
       throw new SemelError(
         'STORE_UNSAFE',
-        `The outbox at ${where} did not take the intent: a trigger or row security keeps it out.`,
-        { next: 'Nothing was staged. Roll the transaction back, and remove that from the table.' },
+        `The outbox at ${where} did not store the intent: a trigger or row-level security blocked it.`,
+        {
+          next: 'Nothing was staged. Roll the transaction back, and remove the trigger or policy from the table.',
+        },
       );
     },
     async noteDrift(tx, n, fields) {
@@ -201,7 +203,7 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
     };
     if (probe.isolation !== 'read committed')
       refuse(
-        `The transaction is at isolation level ${probe.isolation}, at which it could not see a record that it waited for.`,
+        `The transaction's isolation level is ${probe.isolation}: it would not see a record that commits while it waits.`,
         'Begin it at isolation level read committed.',
       );
     if (probe.readOnly === 'on') refuse('The transaction is read-only.', 'Begin one that can write.');

@@ -68,7 +68,7 @@ they may run again. Others need --map; to map a line without a status, use none.
     });
     await using ledger = ledgerOf(values, values['dry-run'] ?? false);
     check(plan, values, ledger.chosen);
-    for (const { line, because } of plan.bad) complain(`line ${line} is left out: ${because}.`);
+    for (const { line, because } of plan.bad) complain(`line ${line} was skipped: ${because}.`);
     const report = await importLines(ledger.in, linesOf(textOf('import', file.path), maxLineLength), plan, {
       namespace: namespaceOf(values),
       contract: values.tool ?? '',
@@ -132,7 +132,7 @@ function check(plan: Plan, { tool, 'skip-bad': skipBad }: Given, chosen: string 
     const [other] = [...plan.namespaces].filter((each) => each !== chosen);
     if (chosen !== undefined && other !== undefined)
       refuse(
-        `there are records of namespace ${JSON.stringify(other)}, not ${JSON.stringify(chosen)}, and it is part of their keys`,
+        `the file has records of namespace ${JSON.stringify(other)}, not ${JSON.stringify(chosen)}, and the namespace is part of their keys`,
         'Leave out --namespace and SEMEL_NAMESPACE: each record keeps its own.',
       );
     return;

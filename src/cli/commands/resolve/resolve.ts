@@ -135,6 +135,6 @@ async function refuseIfAlive(ledger: Namespaces, record: RecordInfo): Promise<vo
   const { kind, location } = await ledger.open();
   if (isOwnerAlive(livenessFolder(kind, location), record.owner) !== true) return;
   throw new SemelError('RESOLVE_STALE', `${record.contract} is still running: its processes are alive.`, {
-    next: 'End them first, or add --force if they can no longer do it.',
+    next: 'Stop them first, or add --force if they can no longer do anything.',
   });
 }

@@ -63,7 +63,7 @@ async function unseal(values: StoreValues, from: string): Promise<number> {
       return 0;
     }
     complain(
-      `${there.address} was sealed for ${there.movedTo}. If that ledger was opened, programs may have used it: this one does not know what they did, and would repeat it.`,
+      `${there.address} was sealed for ${there.movedTo}. If that ledger was opened, programs may have used it. This ledger does not know what they did, and would repeat it.`,
     );
     if (!(await confirm('Use the old ledger again?', { command: 'store', yes: values.yes }))) {
       print('Nothing was changed.');

@@ -172,7 +172,7 @@ function refuseOldSqlite(database: SqliteLike): void {
 /** Reads each setting back: SQLite does not report one that the file system or the build cannot provide. */
 function makeDurable(database: SqliteLike, path: string): void {
   const mode = single(database, 'PRAGMA journal_mode = WAL');
-  if (mode !== 'wal') refuse(`keeps its log as "${mode}", not as "wal"`);
+  if (mode !== 'wal') refuse(`has journal_mode = ${mode}, not wal`);
   database.exec('PRAGMA synchronous = FULL');
   const synchronous = single(database, 'PRAGMA synchronous');
   if (synchronous !== 2) refuse(`has synchronous = ${synchronous}, not 2 (FULL)`);
