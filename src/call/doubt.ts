@@ -27,8 +27,8 @@ function mayRerun(call: Call, record: StoredRecord): boolean {
 }
 
 /**
- * A repeatable write meets an effect of an earlier, stricter contract. Settling that one would not make this write, and would
- * be told as if it had.
+ * A repeatable write meets an effect of an earlier, stricter contract. Settling that one would not make this write,
+ * but would report that it had.
  */
 function isOtherWork(call: Call, record: StoredRecord): boolean {
   if (!isRepeatable(call.tool.contract.effect) || mayAlwaysRerun(call, record)) return false;

@@ -1,5 +1,5 @@
-// Renews a lease while an attempt runs. The holder counts the lease from when it sent the request, so it never believes in
-// more than the store granted; on the monotonic clock, and on the wall clock, since the former stops while the machine
+// Renews a lease while an attempt runs. The holder counts the lease from when it sent the request, so it never
+// assumes more than the store granted; on the monotonic clock, and on the wall clock, since the former stops while the machine
 // sleeps.
 
 import type { Clock } from '../core/clock.ts';

@@ -1,4 +1,4 @@
-// A tool behind a queue. `handle` makes the call that a message stands for and says what to do with the message; the queue's
+// A tool behind a queue. `handle` makes the call for a message and says what to do with the message; the queue's
 // own worker does it. Refuses tools whose records do not outlive the longest redelivery: a late one would run again.
 
 import { describeError, emptyReceipt, type Result, type Tool } from '../call/index.ts';

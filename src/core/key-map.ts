@@ -14,7 +14,7 @@ export interface KeyMap<Value> {
 /**
  * Between a map and a value that may be deleted. When V8 makes a new table for a map, the old table keeps its values and
  * points at the new one. Once one table of this chain is in the old generation, all that was ever in the map survives with it
- * until the next full collection: emptied entries are all that is left of it then.
+ * until the next full collection: with entries in between, only empty entries survive.
  */
 class Entry<Value> {
   value: Value | undefined;

@@ -123,7 +123,7 @@ export function copyPlain(value: unknown): unknown {
     return budget.left >= 0 ? copy : copyGraph(value);
   } catch (error) {
     if (error instanceof SemelError) throw error;
-    // A getter that throws will do so again where its place can be told.
+    // A getter that throws will throw again later, where the error can name its path.
     return value;
   }
 }

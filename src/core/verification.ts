@@ -28,7 +28,7 @@ export function landed<Value>(value: Value, remoteRef?: string): Verification<Va
 
 /**
  * It did not land, and nothing of it is on its way. `lag`: how old the data may be, for an index that is updated late; the
- * answer is then believed that much later.
+ * answer is trusted that much later.
  */
 export function notLanded({ lag }: { readonly lag?: Duration } = {}): Verification<never> {
   return { verdict: 'notLanded', ...(lag === undefined ? {} : { lagMs: durationMs(lag, 'lag') }) };

@@ -1,4 +1,4 @@
-// Promises that know whether anybody waits for them, so that an error which nobody would hear of is reported elsewhere.
+// Promises that know whether anybody awaits them, so that an error nobody would see is reported elsewhere.
 
 export class Watched<Value> extends Promise<Value> {
   /** Somebody gets its value or its error: `await`, `then`, `catch` and `Promise.all` all ask here. */

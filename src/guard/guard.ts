@@ -1,5 +1,5 @@
-// Sends a call that a framework makes of its tool through the ledger. The adapter says what the framework knows of the
-// call and how to run the tool; the tool runs at most once.
+// Sends a framework's tool call through the ledger. The adapter says what the framework knows about the call and how to
+// run the tool; the tool runs at most once.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { AttemptContext } from '../call/index.ts';
@@ -26,7 +26,7 @@ import type { Guess } from './guess.ts';
 import { errorForModel, isProgramError, noteForModel, unrecordedNote } from './model-text.ts';
 import { type AnyPolicy, readPolicy, refuseKeyFields, refuseUnknownFields } from './policy.ts';
 
-/** What a framework knows of one call of a tool. */
+/** What a framework knows about one tool call. */
 export interface FrameworkCall {
   readonly args: unknown;
   readonly toolCallId?: string | undefined;

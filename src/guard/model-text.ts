@@ -3,7 +3,7 @@
 import { type ErrorValue, errorCodes, retryOf, type SemelError } from '../core/errors.ts';
 import type { Receipt } from '../core/receipt.ts';
 
-/** For a model that would otherwise believe its call was executed as worded. */
+/** For a model that would otherwise assume that its call was executed as worded. */
 export function noteForModel({ replayed, skipped, settledAt, drift }: Receipt): string | undefined {
   if (skipped) return 'The same call is already running; nothing was started again.';
   if (!replayed) return undefined;

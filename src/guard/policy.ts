@@ -29,8 +29,8 @@ export interface PolicyTerms<Input = unknown>
   readonly normalize?: { readonly [P in Path<Input>]?: Normaliser };
   readonly redact?: Fields<Input>;
   /**
-   * `by-call`: identical calls within one turn are separate intents, told apart by tool_call_id. A model that plans anew
-   * uses new ids, and then the effect runs again.
+   * `by-call`: identical calls within one turn are separate intents, distinguished by tool_call_id. A model that
+   * plans again uses new ids, and then the effect runs again.
    */
   readonly repeat?: 'by-call';
   /** The contract's name. @default the tool's name */

@@ -72,7 +72,7 @@ export async function keepLock(
 ): Promise<boolean> {
   const leftMs = atLeastMs - heldMs;
   if (leftMs <= 0) return false;
-  // For people: which lock is kept although its run is over. The claim is told by its fence.
+  // For people: which lock is kept although its run is over. Its fence identifies the claim.
   const note = { atLeast: formatDuration(atLeastMs), fence: attempt.fence };
   await semel.records.annotate(key, note).catch(() => undefined);
   await flushNotes(semel, key);

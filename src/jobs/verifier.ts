@@ -74,7 +74,7 @@ function runVerifier(
     child.stdout.on('data', kept.add);
     child.once('error', (error) => end(undefined, error.message));
     child.once('exit', (code, by) => {
-      // Once it was told to stop, its exit code says nothing about the effect.
+      // Once it got a signal, its exit code says nothing about the effect.
       const why = isStopped
         ? 'the verifier did not answer in time'
         : code === null

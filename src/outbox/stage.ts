@@ -162,7 +162,7 @@ function readGroup(contract: string, group: StageOptions['group']): { name: stri
 
 const maxArgsBytes = 1_048_576;
 
-/** Throws if the key stands for something else. */
+/** Throws if the key belongs to something else. */
 function isDelivered(call: Call, record: StoredRecord): boolean {
   if (record.expired) return false;
   const answer = toAnswer(record, call);
@@ -180,7 +180,7 @@ function compareStaged(call: Call, row: OutboxRow): readonly string[] {
   if (row.fingerprint !== call.fingerprint) throw conflictError(call);
   refuseStrictDrift(call, { key: row.key, content: staged.content });
   const drift = findDrift(staged.content, call.content());
-  // A write that is harmless to repeat is made as it was asked for: the first wording does not stand for a later one.
+  // A write that is harmless to repeat is made as its caller requested it: the first wording does not replace a later one.
   if (drift.length > 0 && isRepeatable(call.tool.contract.effect)) throw otherWriteError(call, drift);
   return drift;
 }

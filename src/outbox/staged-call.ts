@@ -1,4 +1,4 @@
-// A call as a row of the outbox keeps it, and the call that a relay makes of it: with the row's key, never a derived one. Refuses
+// A call as stored in a row of the outbox, and the call that a relay makes from it: with the row's key, never a derived one. Refuses
 // a row that was changed since it was staged.
 
 import { Call, type Identity, type Tool, unstoredMaker } from '../call/index.ts';

@@ -1,4 +1,4 @@
-// OpenAI. It documents no key, and its SDK tries again by itself: `ctx.fetch` does not let it, where that could double.
+// OpenAI. It documents no key, and its SDK retries by itself: `ctx.fetch` prevents that if it could repeat the effect.
 
 import { type Answer, inCauses } from './answer.ts';
 import { defineRow } from './row.ts';

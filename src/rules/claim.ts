@@ -277,7 +277,7 @@ function reclaim(row: Row, request: ClaimRequest, time: Time): Row {
   };
 }
 
-/** A repeatable write is made as it was asked for: with other content it is other work, whatever became of the first. */
+/** A repeatable write is made as its caller requested it: with other content it is other work, whatever happened to the first. */
 function isOtherWrite(row: Row, request: ClaimRequest): boolean {
   if (request.for === 'verify' || !isRepeatable(request.effect)) return false;
   return !isSameContent(row.content, request.content);

@@ -1,4 +1,4 @@
-// Errors as `application/problem+json` (RFC 9457). Clients are authenticated, so they are told what happened.
+// Errors as `application/problem+json` (RFC 9457). Clients are authenticated, so the answer says what happened.
 
 import type { ErrorCode, SemelError } from '../core/errors.ts';
 

@@ -1,5 +1,5 @@
 // Whether the process that holds a claim is dead. The owner of a claim ends with a mark of the kernel's boot and of the process id
-// namespace in which its process id counts. Only "no such process", asked for in that very place, proves a death. No clock,
+// namespace in which its process id counts. Only "no such process", in that same boot and namespace, proves a death. No clock,
 // start time or host name is trusted. Everything that cannot be proven counts as alive: then the lease decides.
 
 import { hash } from 'node:crypto';

@@ -27,7 +27,7 @@ export interface InTransaction {
   readonly store: Store;
   /** The handle for the effect: the caller's own, or the driver's for the savepoint. */
   readonly tx: unknown;
-  /** False: the effect has ended the transaction by a COMMIT or ROLLBACK of its own, so that nobody knows what stays. */
+  /** False: the effect has ended the transaction with a COMMIT or ROLLBACK, so nobody knows what was kept. */
   isSame(): Promise<boolean>;
   /** Sends nothing more: the effect has failed, and all that was written is undone. */
   end(): void;

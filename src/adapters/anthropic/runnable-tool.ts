@@ -34,7 +34,7 @@ export interface RunContext {
   readonly signal?: AbortSignal | null | undefined;
   /** Of a loop of one's own: what was said so far. */
   readonly messages?: unknown;
-  /** Of a loop of one's own: the first call of the reply that this call stands in. */
+  /** In a loop of one's own: the first call of the reply that contains this call. */
   readonly first?: string;
 }
 

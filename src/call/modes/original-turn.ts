@@ -10,7 +10,7 @@ import { createClaimRequest, firstPurpose } from '../claim.ts';
 import type { Env } from '../env.ts';
 import { type Result, refuse } from '../receipt.ts';
 
-/** The call in its original turn; undefined: its id does not identify it, so it stands as it is. */
+/** The call in its original turn; undefined: its id does not identify it, so the call is not changed. */
 export function findOriginalTurn({ ledger, random, owner }: Env, call: Call): Promise<Call> | undefined {
   if (!isTraceable(call)) return undefined;
   const { inTurn, identity } = call;

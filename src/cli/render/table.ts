@@ -69,7 +69,7 @@ function fitWidths(columns: readonly Column[], natural: readonly number[], room:
     const least = Math.min(...cutOnes);
     widths[widths.findIndex((width, at) => width === least && width < (natural[at] ?? 0))] = least + 1;
   }
-  // Nothing else can be left out: what stands at the right is cut.
+  // Nothing else can be left out: the rightmost columns are cut.
   for (let at = widths.length - 1; at >= 0 && used() > room; at -= 1) {
     const width = widths[at] ?? 0;
     const left = width - (used() - room);

@@ -177,7 +177,7 @@ function offsetText(offset: number): string {
 
 /** The first instant at which the clocks of the zone show `wall` or later. */
 function firstInstant(zone: Zone, wall: number): number {
-  // No zone is or was further than this from UTC, so the instant lies between.
+  // No zone is or was further than this from UTC, so the instant is in between.
   const from = wall - 16 * hourMs;
   const to = wall + 16 * hourMs;
   const before = zone.offsetAt(from);

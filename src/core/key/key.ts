@@ -121,7 +121,7 @@ export function providerKey(
 
 /**
  * The text that an effect leaves on what it creates, so that `verify` finds it there; it lives as long as the provider's
- * key. A key replays a response, so it must not be shown; a mark stands in public. Letters, digits and a dash.
+ * key. A key replays a response, so it must not be shown; a mark is public. Letters, digits and a dash.
  */
 export function markText(namespace: string, key: string, generation: number | string, part?: string): string {
   const parts = [rules, 'mark', namespace, key, String(generation)];

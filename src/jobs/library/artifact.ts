@@ -133,7 +133,7 @@ async function compare(
     return 'changed';
   }
   const hash = createHash('sha256');
-  // An empty range cannot be said: of an empty file, one byte is asked for.
+  // HTTP cannot express an empty range: for an empty file, one byte is requested.
   const range = { start: 0, end: Math.max(0, bytes - 1) };
   await pipeline(createReadStream(path, { fd, ...range }), async (parts: AsyncIterable<Buffer>) => {
     for await (const part of parts) hash.update(part);

@@ -1,6 +1,6 @@
 // The order of a run's steps, kept with the run, so that an attempt whose program has other steps is stopped before it claims
-// anything. Each place in the order is a record of its own, written before its step is claimed: what is recorded is always
-// the beginning of what was asked for.
+// anything. Each place in the order is a record of its own, written before its step is claimed: what is recorded is
+// always the beginning of what was requested.
 
 import { SemelError } from '../../core/errors.ts';
 import { Watch } from '../../core/watched.ts';
@@ -8,13 +8,13 @@ import { forgetTool, type Semel } from '../../semel/index.ts';
 import type { RunContext } from '../context.ts';
 import { contractName } from '../slots/run-id.ts';
 
-/** One step of a run, as its program asked for it. */
+/** One step of a run, as its program requested it. */
 export interface Entry {
   readonly kind: 'step' | 'once' | 'artifact';
   readonly name: string;
   /** Digest of its args. */
   readonly args: string;
-  /** Steps that were asked for together share a stage, and have no order among themselves. */
+  /** Steps that were requested together share a stage, and have no order among themselves. */
   readonly stage: number;
   /** Requested by one of several parallel branches: its position depends on their speed. */
   readonly isLoose: boolean;

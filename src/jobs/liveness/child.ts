@@ -41,7 +41,7 @@ export interface ChildEnding {
   readonly timedOut: boolean;
   /** The signal that this guard got and passed on. */
   readonly interruptedBy: NodeJS.Signals | undefined;
-  /** It was told to end, by us or by its terminal, so its exit code says nothing about the effect. */
+  /** It got a signal from us or from its terminal, so its exit code says nothing about the effect. */
   readonly wasToldToEnd: boolean;
   readonly tookMs: number;
   /** The end of both streams, in the order they came. */
@@ -95,7 +95,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
   const wasStopped = timedOut || interruptedBy !== undefined || isAborted();
   if (wasStopped) send('SIGKILL');
   const own = failure === undefined ? exitCode(code, by) : failure.code === 'ENOENT' ? 127 : 126;
-  // A command may exit with 0 when told to end. That is not a success.
+  // A command may exit with 0 after a signal. That is not a success.
   const exit =
     own === 0 && wasStopped ? (timedOut ? timeoutExit : exitCode(null, interruptedBy ?? 'SIGTERM')) : own;
   await Promise.all(streams.map((stream) => stream.settled(keep === 'all' && exit === 0)));

@@ -24,7 +24,7 @@ export function seedOf(...words: readonly string[]): number {
   return createHash('sha256').update(JSON.stringify(words)).digest().readUIntBE(0, 6);
 }
 
-/** The words that all attempts of a run share. */
+/** The text from which every attempt of a run derives its picks. */
 export function seedWords({ id: { job, slot, ids } }: Pick<RunContext, 'id'>): readonly string[] {
   const sorted = Object.entries(ids).sort(([a], [b]) => (a < b ? -1 : 1));
   return [job, slot, JSON.stringify(sorted)];

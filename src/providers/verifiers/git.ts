@@ -89,7 +89,7 @@ async function createGit(cwd: string | undefined, signal: AbortSignal) {
     new Promise<{ stdout: string; stderr: string; code: number }>((resolve, reject) => {
       execFile('git', args, options, (error, stdout, stderr) => {
         if (error === null) resolve({ stdout, stderr, code: 0 });
-        // `merge-base --is-ancestor` says "no" by 1; anything else is a failure.
+        // `merge-base --is-ancestor` exits with 1 for "no"; anything else is a failure.
         else if (error.code === 1 && args[0] === 'merge-base') resolve({ stdout, stderr, code: 1 });
         else {
           const said = stderr.replaceAll(new RegExp(tracedPacket, 'gm'), '').trim();

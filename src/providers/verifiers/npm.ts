@@ -1,4 +1,4 @@
-// npm and other registries with its API: the version that was published, told from another one by its integrity or by the
+// npm and other registries with its API: the version that was published, distinguished by its integrity or by the
 // field `semel` of its package.json.
 
 import { landed, notLanded, unsure } from '../../core/verification.ts';

@@ -47,7 +47,7 @@ export interface Search<Item> {
   readonly page: (cursor: string | undefined) => Promise<Page<Item>>;
   readonly isOurs: (item: Item) => boolean | Promise<boolean>;
   readonly idOf: (item: Item) => string;
-  /** The service was asked for ours only: if it answers others too, it did not understand the question. */
+  /** The query asks for ours only: if the service returns others too, it ignored the query. */
   readonly isFiltered?: true;
   /** Pages have numbers: if something is deleted meanwhile, the rest moves up, and one of it is on no page that was read. */
   readonly isNumbered?: true;

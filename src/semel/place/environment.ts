@@ -14,7 +14,7 @@ export function readEnvironment(name: 'SEMEL_MODE' | 'SEMEL_NAMESPACE' | 'SEMEL_
       path: name,
       next: 'Set it in a UTF-8 locale.',
     });
-  // Set once, it holds in every folder: another one may have another file of that name.
+  // The variable applies in every folder, and each may have another file of that name.
   if (name === 'SEMEL_STORE' && value?.startsWith('module:') && !isAbsolute(value.slice('module:'.length)))
     throw new SemelError('INVALID_ARGS', '`SEMEL_STORE` names a module by a relative path.', {
       path: name,

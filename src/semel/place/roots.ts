@@ -9,7 +9,7 @@ import { shellWord } from '../../core/visible.ts';
 import type { Semel } from '../semel.ts';
 import { isSameFolder } from './application.ts';
 
-/** Where they are kept, so that nobody takes them for effects. */
+/** Where they are kept, apart from effects. */
 export const rootsNamespace = (namespace: string) => `${namespace}${suffix}`;
 export const isRootsNamespace = (namespace: string) => namespace.endsWith(suffix);
 const suffix = ' (roots)';

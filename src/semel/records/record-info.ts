@@ -24,7 +24,7 @@ export interface RecordInfo extends Shown, Dates, Known<Pick<StoredRecord, Field
   readonly id: string;
   /** What `doubts.resolve` takes: the record as it was looked at. */
   readonly ref: string;
-  /** It stands for its key for good: after `expiresAt` only its result goes. */
+  /** It keeps its key for good: after `expiresAt` only its result is removed. */
   readonly kept: boolean;
   /** Lapsed before anything was dispatched: free, and nobody came back for it. */
   readonly abandoned: boolean;

@@ -180,7 +180,7 @@ export function createRecords({
     return record;
   }
 
-  /** A ref stands for the record as it was looked at, and for no other state of it. */
+  /** A ref names one state of a record: the one that was looked at. */
   async function findAsSeen(named: string): Promise<{ record: StoredRecord; isRef: boolean }> {
     const at = named.lastIndexOf('@');
     if (at < 0) return { record: await findOrThrow(named), isRef: false };
@@ -266,7 +266,7 @@ export function createRecords({
     },
   };
 
-  /** Both kinds in the order of their keys, and no more of them than is asked for. */
+  /** Both kinds in the order of their keys, and at most `limit` of them. */
   async function* openRecords(query: RecordQuery): AsyncGenerator<StoredRecord> {
     const unknown = all({ ...query, status: 'unknown' });
     const lapsed = onlyLapsed(all({ ...query, status: 'running' }));

@@ -20,7 +20,7 @@ const maxItemBytes = 380_000;
 const maxKeyBytes = 1_000;
 /** Keys of one BatchGetItem. A read returns at most 16 MB, which is fewer of the largest. */
 const maxBatch = 100;
-/** Reads that returned nothing of what they were asked for, one after the other. */
+/** Consecutive reads that returned none of the requested items. */
 const maxSlowRounds = 5;
 const slowPauseMs = 25;
 

@@ -130,7 +130,7 @@ function checkServer(
       `The database at ${where} has the encoding ${server.encoding}, which cannot hold every record.`,
       'Use a database with the encoding UTF8.',
     );
-  // Drivers send UTF-8, whatever the session was told since. With SQL_ASCII nothing is converted.
+  // Drivers send UTF-8, whatever the session was set to since. With SQL_ASCII nothing is converted.
   if (server.converts !== 'UTF8' && server.converts !== 'SQL_ASCII')
     throw unsafe(
       `The connection to ${where} converts text to ${server.converts}, so other connections would not find what it writes.`,

@@ -117,7 +117,7 @@ function isNodeRedisCluster(client: object): client is NodeRedisClusterLike {
   return has(client, 'sendCommand') && has(client, 'nodeClient');
 }
 
-/** An option of `ioredis` clients and clusters. The script's `0` could not be told from a record. */
+/** An option of `ioredis` clients and clusters. The script's `0` would look like a record. */
 function returnsNumbersAsText(client: object): boolean {
   type Options = { readonly stringNumbers?: unknown; readonly redisOptions?: Options };
   const { options } = client as { readonly options?: Options };

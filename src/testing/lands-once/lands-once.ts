@@ -16,7 +16,7 @@ type FrameworkTool = object & { readonly try?: never };
 
 /**
  * Plays retries, races, lost replies and a crash on `tool`, which is what `semel.tool` returned.
- * `args` may be a function: it is asked for each call, as your own code makes them.
+ * `args` may be a function: it is called for each call, as in your own code.
  */
 export function landsOnce<Input, Value>(
   tool: ToolFunction<Input, Value>,

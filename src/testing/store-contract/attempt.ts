@@ -134,7 +134,7 @@ export async function lose(store: Store, over: Partial<ClaimRequest> = {}): Prom
   return record;
 }
 
-/** Where a store can be glanced or looked at, every claim of the suite is, first. */
+/** If a store has `glance` or `look`, the suite calls it before every claim. */
 async function glance(store: Store, request: ClaimRequest): Promise<Loss | undefined> {
   const { glance: atOnce, look } = store.claim;
   if (atOnce === undefined) return look?.(request);

@@ -76,7 +76,7 @@ export const repeatedCallCases = [
       await holder.succeed();
       await scene.advance(10 * 24 * 3_600_000);
       await scene.pruneAll();
-      // With the record gone nobody can know that the token was used: the copy claims, and nobody stands behind it.
+      // With the record gone nobody can know that the token was used: the late copy would claim for a caller that is gone.
       assert.equal((await scene.store.claim(request)).won, true);
       const answer = await holder.succeed();
       assert.equal(answer.fenced, true);

@@ -51,7 +51,7 @@ function json({ number, text }: Line): Entry | undefined {
   return { line: number, fields: objectOf(text), text: text.slice(0, maxLooked), length: text.length };
 }
 
-/** A line that is nested too deep to be compared is one that cannot be read: it must not keep the others from being looked at. */
+/** A line that is nested too deep to compare counts as unreadable: the other lines are still examined. */
 function objectOf(text: string): Fields | undefined {
   if (isTooDeep(text)) return undefined;
   try {

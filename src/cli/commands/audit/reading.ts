@@ -166,7 +166,7 @@ function keyText(key: string): string {
   return copyOf(key.length <= longestKey ? key : `${cut(key, longestKey)} (${hash('sha1', key, 'base64')})`);
 }
 
-/** A text that was put together keeps all of its parts as long as it is kept, and one that was cut out all around it. */
+/** A concatenated string keeps all of its parts in memory, and a slice keeps the whole string that it was cut from. */
 function copyOf(text: string): string {
   return Buffer.from(text).toString();
 }

@@ -2,7 +2,7 @@
 
 import type { Command, Flag } from '../../command.ts';
 
-/** Words of the ledger, asked for when they are needed. */
+/** Words from the ledger, read when they are needed. */
 export const ledgerWords = ['contracts', 'records', 'refs', 'namespaces'] as const;
 export type LedgerWords = (typeof ledgerWords)[number];
 
@@ -56,7 +56,7 @@ function isFile(shown: string): boolean {
   return /\b(file|path|folder)s?\b/.test(shown);
 }
 
-/** From `<id@fence> <verdict> [-m note] [options] -- <command>`: what stands before `--`, without the options. */
+/** From `<id@fence> <verdict> [-m note] [options] -- <command>`: everything before `--`, without the options. */
 export function positionalsOf(takes: string): readonly Kind[] {
   const [own = ''] = takes.split(/(?:^|\s)--(?:\s|$)/);
   return own

@@ -7,7 +7,7 @@ import { fileWidth, terminalWidth } from '../../render/wrap.ts';
 import type { Counts, Slot, Stats } from './tally.ts';
 
 const maxBarWidth = 40;
-/** What stands before a bar, and one character for each part that is rounded up. */
+/** The text before a bar, and one character for each part that is rounded up. */
 const numbersWidth = 50;
 
 /** The totals in sentences. */

@@ -39,7 +39,7 @@ interface Batch {
   readonly order: readonly PlacedWrite[];
 }
 
-/** Bulk writes share one time window. A write decided this much later than the first goes by itself. */
+/** Bulk writes share one time window. A write decided this much later than the first is sent separately. */
 const togetherMs = 100;
 /** A write that expires sooner than this would shorten the window of all others. */
 const ampleMs = 1_000;

@@ -130,7 +130,7 @@ export function openWriteRecord(path: string): WriteRecord {
       try {
         if (file !== undefined) writeSync(file, padCount(writes), offset);
       } catch {
-        // The commit stands. Only a later loss could go unnoticed.
+        // The commit is valid. Only a later loss could go unnoticed.
       }
     },
     close() {
