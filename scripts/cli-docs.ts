@@ -7,18 +7,27 @@ import { fileWidth } from '../src/cli/render/wrap.ts';
 const path = join(import.meta.dirname, '../docs/reference/cli.md');
 const marker = /<!-- From here on written by .*-->\n/;
 
+/** The same in every help, so printed once. */
+const shared = /Options of every command:\n(?: .*\n)+\n/;
+
 /** The page as it should be. */
 export async function referencePage(): Promise<string> {
   const page = readFileSync(path, 'utf8');
   const [line] = marker.exec(page) ?? [];
   if (line === undefined) throw new Error('docs/reference/cli.md has lost its marker');
-  const sections = await Promise.all(
-    Object.entries(commands).map(async ([name, load]) => {
-      const { default: command } = await load();
-      return `\n### semel ${name}\n\n\`\`\`text\n${command.help(fileWidth)}\`\`\`\n`;
-    }),
+  const helps = await Promise.all(
+    Object.entries(commands).map(
+      async ([name, load]) => [name, (await load()).default.help(fileWidth)] as const,
+    ),
   );
-  return page.slice(0, page.indexOf(line) + line.length) + sections.join('');
+  const [options = ''] = shared.exec(helps[0]?.[1] ?? '') ?? [];
+  const sections = helps.map(([name, help]) => {
+    if (!help.includes(options))
+      throw new Error(`semel ${name}: its help lacks the options of every command`);
+    return `\n### semel ${name}\n\n\`\`\`text\n${help.replace(options, '')}\`\`\`\n`;
+  });
+  const once = `\n\`\`\`text\n${options.trimEnd()}\n\`\`\`\n`;
+  return page.slice(0, page.indexOf(line) + line.length) + once + sections.join('');
 }
 
 if (import.meta.main) writeFileSync(path, await referencePage());
