@@ -54,8 +54,14 @@ export const limits = {
   servedNamespaces: 1_000,
   /** The body of one request to the server. */
   requestBytes: 16 * MiB,
+  /** The policy that a client of the server sends with a call. */
+  policyCharacters: 20_000,
   /** Items of one batch. */
   batchItems: 500,
+  /** One answer of the server: a page of records ends here, and the values of a batch. */
+  answerBytes: 16 * MiB,
+  /** Requests for records that the server answers at once; each may hold a page in memory. */
+  recordReads: 4,
   /** Things that are kept for later use in one process: questions that were asked, and alike. */
   kept: 10_000,
   /** A file or a stream that a command reads to its end. */

@@ -4,6 +4,7 @@
 import type { DetachedAttempt, Report, Result } from '../call/index.ts';
 import { decodeResult } from '../core/codec/codec.ts';
 import { SemelError } from '../core/errors.ts';
+import { limits } from '../core/limits.ts';
 import { type CallOptions, runAs, toRecordedCall } from '../semel/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Context } from './endpoint.ts';
@@ -20,7 +21,14 @@ const policy = document(
     type: 'object',
     description: 'What the tool may do, as in semel.policy.json. Must equal the registered policy.',
   },
-  (value) => value as never,
+  (value, path) => {
+    // It comes back with each report of an attempt, and is kept for each tool.
+    if (JSON.stringify(value).length <= limits.policyCharacters) return value as never;
+    throw new SemelError('INVALID_ARGS', `\`${path}\` has more than ${limits.policyCharacters} characters.`, {
+      path,
+      next: 'Shorten it, or put it into the policy file of the server.',
+    });
+  },
 );
 
 export const beginBody = object(

@@ -82,8 +82,9 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     version,
     spaces,
     tokens: createTokens(tokens),
-    isReady: () => canWrite(store),
     metrics: { contentType, text: metrics.text },
+    onFailure: atMostOnceASecond(onWarning),
+    isReady: shareForAWhile(() => canWrite(store)),
   }).catch(async (error) => {
     await spaces.close();
     throw error;
@@ -101,6 +102,31 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
 function checkPolicies(policies: PolicyFile): void {
   const semel = createSemel({ store: memoryStore(), namespace: 'check', onWarning: () => undefined });
   createServedTools(semel, policies, { mayDefine: false });
+}
+
+/** Clients that try again must not fill the operator's log. */
+function atMostOnceASecond(say: (message: string) => void): (message: string) => void {
+  let lastAt = Number.NEGATIVE_INFINITY;
+  return (message) => {
+    if (performance.now() - lastAt < 1_000) return;
+    lastAt = performance.now();
+    say(message);
+  };
+}
+
+/** Anybody may ask without a token, so that asking often must cost no more than asking once a second. */
+function shareForAWhile(ask: () => Promise<boolean>): () => Promise<boolean> {
+  let last: Promise<boolean> | undefined;
+  return () => {
+    if (last !== undefined) return last;
+    const asked = ask();
+    last = asked;
+    const end = () => {
+      last = undefined;
+    };
+    void asked.catch(() => undefined).finally(() => setTimeout(end, 1_000).unref());
+    return asked;
+  };
 }
 
 /** Claims a record of semel's own and releases it: both are writes, and nothing is left to prune. */

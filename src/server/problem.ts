@@ -1,6 +1,8 @@
-// Errors as `application/problem+json` (RFC 9457). Clients are authenticated, so the answer says what happened.
+// Errors as `application/problem+json` (RFC 9457). Clients are authenticated, so they are told what happened; but what a store
+// or its driver says names places and users, which are the operator's.
 
-import type { ErrorCode, SemelError } from '../core/errors.ts';
+import { type ErrorCode, SemelError } from '../core/errors.ts';
+import { redactSecrets } from '../store/address.ts';
 
 /** Every code has a row, so that a new one does not compile until somebody decides. */
 export const statusOf: Readonly<Record<ErrorCode, number>> = {
@@ -29,6 +31,33 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
   STORE_MOVED: 503,
   ABORTED: 503,
 };
+
+/** What clients are told instead of the store's own words. */
+const aboutStore: Partial<Record<ErrorCode, { readonly happened: string; readonly next?: string }>> = {
+  STORE_UNAVAILABLE: { happened: 'The store does not answer.' },
+  STORE_UNSAFE: { happened: 'The ledger is not safe to use.', next: 'Ask the operator of this server.' },
+  STORE_MOVED: { happened: 'The ledger has moved.', next: 'Ask the operator of this server.' },
+};
+
+/** The error as a client may read it. */
+export function forClient(error: SemelError): SemelError {
+  const instead = aboutStore[error.code];
+  if (instead === undefined) return error;
+  const { code, retriable, correctiveAction, receipt, evidence, retryAfterMs = 1_000 } = error;
+  return new SemelError(code, instead.happened, {
+    next: instead.next ?? redactSecrets(correctiveAction),
+    retriable,
+    retryAfterMs,
+    ...(receipt === undefined ? {} : { receipt }),
+    ...(evidence === undefined ? {} : { evidence }),
+  });
+}
+
+/** For the operator's log; undefined if a client did something wrong. */
+export function failureText(error: unknown): string | undefined {
+  if (error instanceof SemelError && aboutStore[error.code] === undefined) return undefined;
+  return redactSecrets(error instanceof Error ? error.message : String(error));
+}
 
 export interface Problem {
   readonly type: string;

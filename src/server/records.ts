@@ -1,8 +1,12 @@
 // Reads the ledger over HTTP, and takes decisions about it.
 
 import { SemelError } from '../core/errors.ts';
-import type { ActOptions, Resolution } from '../semel/index.ts';
+import { limits } from '../core/limits.ts';
+import type { ActOptions, RecordInfo, Resolution } from '../semel/index.ts';
+import type { Page } from '../store/store.ts';
 import type { Context } from './endpoint.ts';
+import { writeJson } from './json.ts';
+import { createQueue } from './queue.ts';
 import { anything, flag, instant, object, oneOf, type Read, text } from './schema.ts';
 
 const ref = text({
@@ -60,12 +64,18 @@ export const resolveBody = object(
 
 export const actBody = object({ ref }, acting);
 
-export async function listRecords(query: Read<typeof recordsQuery>, { space }: Context): Promise<object> {
-  const { tool, limit: shown, ...rest } = query;
-  return space.semel.records.list({ ...rest, ...contractOf(tool), ...limitOf(shown) });
+export async function listRecords(query: Read<typeof recordsQuery>, context: Context): Promise<object> {
+  const { tool, limit: shown, after, ...rest } = query;
+  const { records } = context.space.semel;
+  return readPage((from) => records.list({ ...rest, ...contractOf(tool), ...from }), after, shown, context);
 }
 
-export async function showRecord(query: Read<typeof recordQuery>, { space }: Context): Promise<object> {
+export async function showRecord(query: Read<typeof recordQuery>, context: Context): Promise<object> {
+  // By its id, it is searched for from the ledger's beginning.
+  return (await reads(() => findRecord(query, context), context.signal)) ?? {};
+}
+
+async function findRecord(query: Read<typeof recordQuery>, { space }: Context): Promise<object> {
   const { records } = space.semel;
   const name = query.ref.replace(/@\d+(\.[0-9a-z]+)?$/, '');
   const record = await records.get(name);
@@ -77,14 +87,50 @@ export async function showRecord(query: Read<typeof recordQuery>, { space }: Con
   return { record, history: await records.history(record.key) };
 }
 
-export async function listDoubts(query: Read<typeof doubtsQuery>, { space }: Context): Promise<object> {
+export async function listDoubts(query: Read<typeof doubtsQuery>, context: Context): Promise<object> {
   const { tool, limit: shown, after } = query;
-  const from = after === undefined ? {} : { after };
-  return space.semel.doubts.list({ ...from, ...contractOf(tool), ...limitOf(shown) });
+  const { doubts } = context.space.semel;
+  return readPage((from) => doubts.list({ ...contractOf(tool), ...from }), after, shown, context);
 }
 
-export async function groupDoubts(_: object, { space }: Context): Promise<object> {
-  return { groups: await space.semel.doubts.groups() };
+export async function groupDoubts(_: object, { space, signal }: Context): Promise<object> {
+  return { groups: await reads(() => space.semel.doubts.groups(), signal) };
+}
+
+const reads = createQueue(limits.recordReads);
+
+/** Records of a megabyte each: read by a few, and no further than one answer holds. */
+const recordsAtOnce = 10;
+
+interface From {
+  readonly after?: string;
+  readonly limit: number;
+}
+
+/** The page may be shorter than asked for; `next` says whether there is more. */
+async function readPage(
+  list: (from: From) => Promise<Page<RecordInfo>>,
+  start: string | undefined,
+  shown: string | undefined,
+  { signal }: Context,
+): Promise<object> {
+  const limit = shown === undefined ? 100 : Math.min(1_000, Number(shown));
+  const items: RecordInfo[] = [];
+  const damaged: NonNullable<Page<RecordInfo>['damaged']>[number][] = [];
+  const read = async () => {
+    let next = start;
+    let size = 0;
+    do {
+      const from = next === undefined ? {} : { after: next };
+      const page = await list({ ...from, limit: Math.min(recordsAtOnce, limit - items.length) });
+      size += writeJson(page.items).length;
+      items.push(...page.items);
+      damaged.push(...(page.damaged ?? []));
+      next = page.next;
+    } while (next !== undefined && items.length < limit && size < limits.answerBytes && !signal.aborted);
+    return { items, next, ...(damaged.length === 0 ? {} : { damaged }) };
+  };
+  return (await reads(read, signal)) ?? { items };
 }
 
 export async function resolve(body: Read<typeof resolveBody>, context: Context): Promise<object> {
@@ -135,8 +181,4 @@ function actOptions({ note, force }: Read<typeof actBody>, { credential }: Conte
 
 function contractOf(tool: string | undefined): { readonly contract?: string } {
   return tool === undefined ? {} : { contract: tool };
-}
-
-function limitOf(shown: string | undefined): { readonly limit?: number } {
-  return shown === undefined ? {} : { limit: Math.min(1_000, Number(shown)) };
 }

@@ -16,9 +16,10 @@ import type { Context, Endpoint } from './endpoint.ts';
 import { endpoints } from './endpoints.ts';
 import { readJson, writeJson } from './json.ts';
 import { describeApi } from './openapi.ts';
-import { type Problem, toProblem } from './problem.ts';
+import { failureText, forClient, type Problem, toProblem } from './problem.ts';
 import type { Spaces } from './space.ts';
 import { type Credential, mayAct, type TokenEntry, type Tokens } from './tokens.ts';
+import { createUnread, type Unread } from './unread.ts';
 
 export interface ServeOptions {
   readonly spaces: Spaces;
@@ -33,6 +34,8 @@ export interface ServeOptions {
   readonly origins?: readonly string[];
   /** Called after each request: for logs. Neither path parameters nor bodies. */
   readonly onRequest?: (request: Served) => void;
+  /** The server or its store failed: for the operator, since clients are not told more. */
+  readonly onFailure: (message: string) => void;
   /** True if the store can be written. */
   readonly isReady: () => Promise<boolean>;
   /** For Prometheus: of one namespace, or of all. */
@@ -74,13 +77,16 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   for (const endpoint of endpoints)
     byPath.set(endpoint.path, [...(byPath.get(endpoint.path) ?? []), endpoint]);
   const unanswered = new WeakMap<Socket, number>();
+  const unread = createUnread();
   const answering = new Set<Promise<void>>();
   const api = JSON.stringify(describeApi(endpoints, version));
   const times = { requestTimeout: limits.requestMs, connectionsCheckingInterval: limits.requestMs / 4 };
   const handle = (request: IncomingMessage, response: ServerResponse) => {
-    const work = answer(request, response);
+    const work = answer(request, response)
+      // Nothing that a request leads to may end the server.
+      .catch(() => void request.socket.destroy())
+      .finally(() => answering.delete(work));
     answering.add(work);
-    void work.finally(() => answering.delete(work));
   };
   const server: Server =
     tls === undefined ? createPlain(times, handle) : createTls({ ...times, ...tls }, handle);
@@ -111,6 +117,12 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     },
   };
 
+  function refuse(error: unknown): Reply {
+    const failure = isClientsMistake(error) ? undefined : failureText(error);
+    if (failure !== undefined) options.onFailure(failure);
+    return toReply(error);
+  }
+
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = performance.now();
     const held = createReservation();
@@ -123,18 +135,18 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const before = unanswered.get(socket) ?? 0;
     unanswered.set(socket, before + 1);
     const path = pathOf(request);
-    let reply: Reply;
+    let reply: Written;
     try {
       if (before >= limits.pipelined)
         throw new Refusal(503, `This connection has ${before} unanswered requests.`);
-      reply = await route(request, path, held, gone.signal, seen);
+      reply = write(await route(request, path, held, gone.signal, seen));
     } catch (error) {
-      reply = toReply(error);
+      reply = write(refuse(error));
     } finally {
       held.end();
       unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1);
     }
-    send(request, response, reply);
+    send(request, response, reply, unread);
     options.onRequest?.({
       method: request.method ?? '',
       // A path that does not exist may hold anything.
@@ -186,7 +198,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const context: Context = { space: spaces.of(credential.namespace), credential, signal };
     if (endpoint.method === 'GET') return run(endpoint, queryOf(request), context);
     const body = readJson(await bodyOf(request, held));
-    if (endpoint.isBatch && isBatch(body)) return runBatch(endpoint, body, context);
+    if (endpoint.isBatch && isBatch(body)) return runBatch(endpoint, body, context, refuse);
     return run(endpoint, body, context);
   }
 }
@@ -200,6 +212,7 @@ async function runBatch(
   endpoint: Endpoint,
   { items }: { readonly items: readonly unknown[] },
   context: Context,
+  refuse: (error: unknown) => Reply,
 ): Promise<Reply> {
   if (items.length === 0 || items.length > limits.batchItems)
     throw new SemelError('INVALID_ARGS', `\`items\` has ${items.length} items.`, {
@@ -207,7 +220,16 @@ async function runBatch(
       next: `Send 1 to ${limits.batchItems}.`,
     });
   refuseSharedTokens(items);
-  const one = async (item: unknown) => run(endpoint, item, context).catch(toReply);
+  let bytes = 0;
+  const one = async (item: unknown): Promise<Reply> => {
+    const reply = await run(endpoint, item, context).catch(refuse);
+    // An attempt is given out once; a stored value can be asked for again.
+    if ((reply.body as { readonly outcome?: string }).outcome === 'execute') return reply;
+    bytes += write(reply).text.length;
+    return bytes <= limits.answerBytes
+      ? reply
+      : toReply(new Refusal(503, tooLong, 'Send this item by itself.'));
+  };
   const replies = await Promise.all(items.map(one));
   return { status: 200, body: { items: replies.map(({ status, body }) => ({ status, body })) } };
 }
@@ -222,6 +244,8 @@ function refuseSharedTokens(items: readonly unknown[]): void {
     next: 'Make a new token for each item.',
   });
 }
+
+const tooLong = `The answers of this batch have more than ${limits.answerBytes} characters.`;
 
 function isBatch(body: unknown): body is { readonly items: readonly unknown[] } {
   return typeof body === 'object' && body !== null && Array.isArray((body as { items?: unknown }).items);
@@ -238,12 +262,16 @@ class Refusal extends Error {
   }
 }
 
+function isClientsMistake(error: unknown): error is Refusal | LimitExceeded {
+  return error instanceof Refusal || error instanceof LimitExceeded;
+}
+
 function toReply(error: unknown): Reply {
   if (isSemelError(error)) {
-    const problem = toProblem(error);
+    const problem = toProblem(forClient(error));
     return problemReply(problem, problem.retryAfterMs);
   }
-  if (error instanceof Refusal || error instanceof LimitExceeded) {
+  if (isClientsMistake(error)) {
     const next = error instanceof Refusal ? error.next : 'Send less, or try again later.';
     const refused = new SemelError('INVALID_ARGS', error.message, { next, retriable: error.status === 503 });
     return problemReply(toProblem(refused, error.status), error.status === 503 ? 1_000 : undefined);
@@ -271,18 +299,33 @@ function problemReply(problem: Problem, retryAfterMs?: number): Reply {
   };
 }
 
-function send(request: IncomingMessage, response: ServerResponse, { status, body, headers }: Reply): void {
+interface Written extends Omit<Reply, 'body'> {
+  readonly text: string;
+}
+
+/** Throws where the text would be too long for JavaScript. */
+function write({ body, ...reply }: Reply): Written {
+  return { ...reply, text: typeof body === 'string' ? body : writeJson(body) };
+}
+
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, text, headers }: Written,
+  unread: Unread,
+): void {
   if (response.destroyed) return;
-  const text = typeof body === 'string' ? body : writeJson(body);
+  const bytes = Buffer.byteLength(text);
   response.writeHead(status, {
     'content-type': 'application/json',
-    'content-length': Buffer.byteLength(text),
+    'content-length': bytes,
     ...safeHeaders,
     ...headers,
     // What was not read would be taken for the next request.
     ...(request.complete ? {} : { connection: 'close' }),
   });
   response.end(request.method === 'HEAD' ? undefined : text);
+  unread.count(response, request.socket, bytes);
 }
 
 function pathOf({ url = '/' }: IncomingMessage): string {

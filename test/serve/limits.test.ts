@@ -1,0 +1,130 @@
+// What one client can take of the server: large values, many of them, and answers that it does not read.
+
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/core/limits.ts';
+import { digestToken, type RunningServer, startServer } from '../../src/server/index.ts';
+import { memoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
+
+const token = 'a-token-that-is-long-enough-to-be-one-of-them';
+const count = 40;
+let server: RunningServer;
+let served = 0;
+let claims = 0;
+
+beforeAll(async () => {
+  const store = memoryStore();
+  const counted: Store = new Proxy(store, {
+    get(target, name) {
+      if (name === 'claim') claims += 1;
+      return Reflect.get(target, name);
+    },
+  });
+  server = await startServer({
+    store: counted,
+    policies: { version: 1, tools: { keep: { effect: 'write-non-idempotent', per: 'ever' } } },
+    mayDefine: true,
+    tokens: [{ name: 'all', role: 'admin', namespace: 'shop', sha256: digestToken(token) }],
+    version: '0.0.0',
+    listen: { host: '127.0.0.1', port: 0 },
+    onWarning: () => undefined,
+    onRequest: () => {
+      served += 1;
+    },
+  });
+  for (const { tool, args } of calls) {
+    const { attempt } = await post('/v1/begin', { tool, args });
+    await post('/v1/settle', { attempt, outcome: 'succeeded', value: 'x'.repeat(1_000_000) });
+  }
+});
+afterAll(() => server.close(0));
+
+const calls = Array.from({ length: count }, (_, at) => ({ tool: 'keep', args: { at } }));
+const authorization = `Bearer ${token}`;
+
+// biome-ignore lint/suspicious/noExplicitAny: each endpoint has its own.
+async function post(path: string, body: object): Promise<any> {
+  const headers = { authorization, 'content-type': 'application/json' };
+  const answer = await fetch(`${server.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  return answer.json();
+}
+
+async function get(path: string) {
+  const answer = await fetch(`${server.url}${path}`, { headers: { authorization } });
+  return { status: answer.status, text: await answer.text() };
+}
+
+test('a page of large records ends early, and the next one goes on', async () => {
+  const seen: string[] = [];
+  for (let next: string | undefined = ''; next !== undefined; ) {
+    const after: string = next === '' ? '' : `&after=${encodeURIComponent(next)}`;
+    const { status, text } = await get(`/v1/records?limit=1000${after}`);
+    expect(status).toBe(200);
+    expect(text.length).toBeLessThan(2 * limits.answerBytes);
+    const page = JSON.parse(text);
+    seen.push(...page.items.map(({ key }: { readonly key: string }) => key));
+    next = page.next;
+  }
+  expect(new Set(seen).size).toBe(count);
+  expect(seen).toHaveLength(count);
+});
+
+test('a page is as long as asked for if it is short', async () => {
+  const { items, next } = JSON.parse((await get('/v1/records?limit=7')).text);
+  expect(items).toHaveLength(7);
+  expect(next).toEqual(expect.any(String));
+});
+
+test('a batch of large replays answers as many as fit, and each by itself', async () => {
+  const { items } = await post('/v1/begin', { items: calls });
+  const statuses = items.map(({ status }: { readonly status: number }) => status);
+  expect(statuses.filter((status: number) => status === 200).length).toBeGreaterThan(10);
+  expect(statuses.filter((status: number) => status === 503).length).toBeGreaterThan(10);
+  expect(JSON.stringify(items).length).toBeLessThan(2 * limits.answerBytes);
+  const late = items.findIndex(({ status }: { readonly status: number }) => status === 503);
+  expect(items[late].body).toMatchObject({ retriable: true, correctiveAction: 'Send this item by itself.' });
+  expect((await post('/v1/begin', calls[late] as object)).outcome).toBe('replay');
+});
+
+test('clients that do not read are disconnected before their answers fill the memory', async () => {
+  const before = served;
+  const { hostname, port } = new URL(server.url);
+  const text = `GET /v1/records HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: ${authorization}\r\n\r\n`;
+  const clients = Array.from({ length: 14 }, () => {
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined);
+    socket.pause();
+    socket.write(text);
+    return socket;
+  });
+  await expect.poll(() => served - before, { timeout: 60_000 }).toBe(clients.length);
+  const sizes = await Promise.all(
+    clients.map(async (socket) => {
+      let size = 0;
+      socket.on('data', (part: Buffer) => {
+        size += part.length;
+      });
+      socket.resume();
+      await once(socket, 'close');
+      return size;
+    }),
+  );
+  const whole = sizes.filter((size) => size >= limits.answerBytes).length;
+  expect(whole).toBeGreaterThan(0);
+  expect(whole * limits.answerBytes).toBeLessThanOrEqual(limits.unfinishedBytes);
+  expect((await get('/v1/tools')).status).toBe(200);
+});
+
+test('asking for readiness often writes no more than asking once', async () => {
+  await get('/readyz');
+  const before = claims;
+  await Promise.all(Array.from({ length: 50 }, () => get('/readyz')));
+  expect(claims - before).toBeLessThan(10);
+});
+
+test('a policy that would make its attempts too long to be reported is refused', async () => {
+  const policy = { effect: 'write-non-idempotent', per: 'ever', $comment: 'x'.repeat(100_000) };
+  expect(await post('/v1/begin', { tool: 'wordy', args: 1, policy })).toMatchObject({ path: 'policy' });
+});
