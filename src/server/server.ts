@@ -93,8 +93,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   server.maxConnections = limits.connections;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    if ('socket' in listen)
-      server.listen({ path: listen.socket, readableAll: false, writableAll: false }, resolve);
+    if ('socket' in listen) listenPrivately(server, listen.socket, resolve);
     else server.listen(listen.port, listen.host, resolve);
   });
   const address = server.address();
@@ -200,6 +199,16 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const body = readJson(await bodyOf(request, held));
     if (endpoint.isBatch && isBatch(body)) return runBatch(endpoint, body, context, refuse);
     return run(endpoint, body, context);
+  }
+}
+
+/** Nobody else can open the socket, not even between its creation and a change of its mode. */
+function listenPrivately(server: Server, path: string, onListening: () => void): void {
+  const mask = process.umask(0o177);
+  try {
+    server.listen({ path }, onListening);
+  } finally {
+    process.umask(mask);
   }
 }
 

@@ -1,8 +1,18 @@
 // `semel serve` as a process: its token, its places, and what a restart keeps.
 
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -54,7 +64,7 @@ async function start(args: readonly string[], env?: Record<string, string>) {
   }
   const url = /listening on (\S+)/.exec(lines.join('\n'))?.[1];
   if (url === undefined) throw new Error(lines.join('\n'));
-  return { url, kill, child };
+  return { url, kill, child, lines };
 }
 
 async function ended(args: readonly string[], env?: Record<string, string>) {
@@ -170,4 +180,53 @@ test('alerts are sent by the server too', async () => {
     data: { tool: 'refund', link: expect.stringContaining(server.url) },
   });
   await server.kill('SIGTERM');
+});
+
+test('an agent cannot bring a token that decides', async () => {
+  const file = join(folder, 'tokens.json');
+  const sha256 = createHash('sha256').update('a-token-that-the-agent-made-up-itself').digest('hex');
+  for (const role of ['admin', 'read']) {
+    const tokens = [{ name: 'mine', role, namespace: '*', sha256 }];
+    writeFileSync(file, JSON.stringify({ version: 1, tokens }), { mode: 0o600 });
+    const { code, text } = await ended(['--port', '0', '--role', 'execute', '--tokens', file], {
+      SEMEL_AGENT: '1',
+    });
+    expect(text).toContain('operator');
+    expect(code).not.toBe(0);
+  }
+});
+
+test('servers that start at the same time have one token', async () => {
+  const servers = await Promise.all(Array.from({ length: 4 }, () => start(['--port', '0', '--define'])));
+  const policy = { effect: 'read' };
+  for (const { url } of servers)
+    expect(await post(url, '/v1/begin', { tool: 'look', args: { a: 1 }, policy }, tokenIn())).toMatchObject({
+      status: 200,
+    });
+  expect(readdirSync(join(folder, 'semel')).filter((name) => name.includes('token'))).toEqual([
+    'serve.token',
+  ]);
+});
+
+test('a file without a token is not taken for one', async () => {
+  mkdirSync(join(folder, 'semel'), { mode: 0o700 });
+  for (const text of ['', '\n', 'short']) {
+    writeFileSync(join(folder, 'semel', 'serve.token'), text, { mode: 0o600 });
+    expect(await ended(['--port', '0'])).toMatchObject({ text: expect.stringContaining('Delete it') });
+  }
+});
+
+test('a socket in a folder that others can write is warned about, and is never open to them', async () => {
+  const shared = join(folder, 'shared');
+  mkdirSync(shared);
+  chmodSync(shared, 0o1777);
+  const server = await start(['--socket', join(shared, 's.sock'), '--define']);
+  expect(server.lines.join('\n')).toContain('can be written by every user');
+  expect(statSync(join(shared, 's.sock')).mode & 0o777).toBe(0o600);
+  // One that lives is not taken away.
+  expect(await ended(['--socket', join(shared, 's.sock')])).toMatchObject({
+    text: expect.stringContaining('another program listens there'),
+  });
+  await server.kill('SIGKILL');
+  await start(['--socket', join(shared, 's.sock')]);
 });

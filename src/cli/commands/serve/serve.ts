@@ -1,6 +1,6 @@
 // `semel serve`: the ledger over HTTP. Options and messages only; the work is in src/server.
 
-import { chmodSync, lstatSync, rmSync } from 'node:fs';
+import { lstatSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import { type PolicyFile, readPolicyFile } from '../../../mcp/index.ts';
@@ -17,7 +17,7 @@ import {
   type TokenEntry,
 } from '../../../server/index.ts';
 import type { Alert } from '../../../signals/index.ts';
-import { makeFolder } from '../../../store/files.ts';
+import { findOtherWriters, makeFolder } from '../../../store/files.ts';
 import { flagReader, maxTimerMs } from '../../args/flag-values.ts';
 import { smallText } from '../../args/input.ts';
 import { isAgent, mustBeOperator } from '../../caller.ts';
@@ -28,7 +28,7 @@ import { readPackageFile } from '../../package-file.ts';
 import { complain, print, printAside } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { alertFlags, alertTargets, describeAlert, watchFor } from '../watch/alerts.ts';
-import { addToken, localToken, localTokenPath, readTokens } from './token-file.ts';
+import { addToken, localToken, localTokenPath, minTokenLength, readTokens } from './token-file.ts';
 
 const flags = {
   port: text('<port>', 'the port (default: 8971; 0: any that is free)'),
@@ -76,8 +76,7 @@ With --webhook, --slack or --exec it also sends alerts, as semel watch does.
       throw usageError('serve', 'expects `token`, or options only');
     if (word === 'token') return createToken(values);
     const role = values.role ?? 'admin';
-    // Otherwise an agent could decide about its own calls.
-    if (role !== 'execute' && isAgent()) mustBeOperator('serve', 'serve with a token that may decide');
+    refuseJudges([role]);
     const read = flagReader('serve', values);
     const graceMs = read.duration('grace', 10_000, { to: maxTimerMs });
     const idleMs = values.idle === undefined ? undefined : read.duration('idle', 0, { to: maxTimerMs });
@@ -86,6 +85,7 @@ With --webhook, --slack or --exec it also sends alerts, as semel watch does.
     const listen = await placeOf(values);
     const own = ownToken(role);
     const tokens = [own.entry, ...(values.tokens === undefined ? [] : readTokens(values.tokens))];
+    refuseJudges(tokens.map((token) => token.role));
     const policies: PolicyFile =
       values.policy === undefined
         ? { version: 1 }
@@ -110,7 +110,6 @@ With --webhook, --slack or --exec it also sends alerts, as semel watch does.
       ...tlsOf(values),
     };
     const server = await start(options);
-    if ('socket' in listen) chmodSync(listen.socket, 0o600);
     printAside(`semel: listening on ${server.url}`);
     if (own.path !== undefined) printAside(`semel: token in ${own.path}${own.isNew ? ' (new)' : ''}`);
     const watch = await watchFor(values, {
@@ -128,6 +127,12 @@ With --webhook, --slack or --exec it also sends alerts, as semel watch does.
     return 0;
   },
 });
+
+/** Otherwise an agent could decide about its own calls, also by a file of tokens that it wrote itself. */
+function refuseJudges(given: readonly Role[]): void {
+  if (given.every((role) => role === 'execute') || !isAgent()) return;
+  mustBeOperator('serve', 'serve with a token that may decide');
+}
 
 type Values = ValuesOf<typeof flags> & {
   readonly namespace: string | undefined;
@@ -160,7 +165,13 @@ async function placeOf(values: Values): Promise<NonNullable<StartOptions['listen
   if (socket !== undefined) {
     if (values.host !== undefined || values.port !== undefined)
       throw usageError('serve', '--socket excludes --host and --port');
-    makeFolder(dirname(socket));
+    const folder = dirname(socket);
+    makeFolder(folder);
+    const others = findOtherWriters(statSync(folder));
+    if (others !== undefined)
+      complain(
+        `semel: ${folder} can be written by ${others}: somebody else could listen at ${socket} while this server does not, and get the tokens of its clients. Choose a folder of your own.`,
+      );
     await removeStale(socket);
     return { socket };
   }
@@ -175,21 +186,19 @@ async function placeOf(values: Values): Promise<NonNullable<StartOptions['listen
   return { host, port: Number(port) };
 }
 
-/** What a server that was killed left behind. One that lives is found by `listen`. */
+/** What a server of this user that was killed left behind. One that lives is found by `listen`. */
 async function removeStale(socket: string): Promise<void> {
-  try {
-    if (!lstatSync(socket).isSocket())
-      throw usageError('serve', `${socket} exists, and is not a socket`, 'Choose another --socket.');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
-    throw error;
-  }
-  const isAlive = await new Promise<boolean>((resolve) => {
-    const probe = connect(socket, () => resolve(true));
-    probe.on('error', () => resolve(false));
+  const found = lstatSync(socket, { throwIfNoEntry: false });
+  if (found === undefined) return;
+  if (!found.isSocket())
+    throw usageError('serve', `${socket} exists, and is not a socket`, 'Choose another --socket.');
+  // A server that is busy, or that this user may not reach, fails in other ways.
+  const isDead = await new Promise<boolean>((resolve) => {
+    const probe = connect(socket, () => resolve(false));
+    probe.on('error', ({ code }: NodeJS.ErrnoException) => resolve(code === 'ECONNREFUSED'));
     probe.on('connect', () => probe.destroy());
   });
-  if (!isAlive) rmSync(socket, { force: true });
+  if (isDead && found.uid === process.geteuid?.()) rmSync(socket, { force: true });
 }
 
 function tlsOf(values: Values): Pick<StartOptions, 'tls'> {
@@ -210,7 +219,7 @@ function ownToken(role: Role): OwnToken {
   const { SEMEL_TOKEN: given } = process.env;
   const about = { name: 'local', role, namespace: '*' } as const;
   if (given !== undefined && given !== '') {
-    if (given.length < 32)
+    if (given.length < minTokenLength)
       throw usageError('serve', 'SEMEL_TOKEN is shorter than 32 characters', 'Use a long random text.');
     return { entry: { ...about, sha256: digestToken(given) } };
   }

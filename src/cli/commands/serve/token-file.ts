@@ -5,6 +5,7 @@ import {
   closeSync,
   fstatSync,
   fsyncSync,
+  linkSync,
   openSync,
   readFileSync,
   renameSync,
@@ -29,19 +30,33 @@ export interface LocalToken {
 
 /** `make` gives the first one. */
 export function localToken(path: string, make: () => string = makeToken): LocalToken {
-  const found = readOwn(path);
-  if (found !== undefined) return { token: found.trim(), isNew: false };
+  const found = readOwn(path)?.trim();
+  if (found !== undefined) {
+    if (found.length >= minTokenLength) return { token: found, isNew: false };
+    throw new SemelError('INVALID_ARGS', `${path} holds no token, or a short one.`, {
+      next: 'Delete it: the next start writes a new one.',
+    });
+  }
   const token = make();
   makeFolder(dirname(path));
+  const next = `${path}.${process.pid}`;
   try {
-    writeOwn(path, `${token}\n`, 'wx');
+    rmSync(next, { force: true });
+    writeOwn(next, `${token}\n`, 'wx');
+    // With its content or not at all: a server that starts at the same time reads it.
+    linkSync(next, path);
     return { token, isNew: true };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     // Another server made it at the same time.
     return localToken(path, make);
+  } finally {
+    rmSync(next, { force: true });
   }
 }
+
+/** A token that can be guessed is none. */
+export const minTokenLength = 32;
 
 /** Adds an entry, and replaces the file as a whole. */
 export function addToken(path: string, entry: Omit<TokenEntry, 'sha256'>): string {
