@@ -13,6 +13,7 @@ import { nobody, type OpenTicket } from './ticket.ts';
 import type { ServedTool } from './tools.ts';
 
 const id = (about: string) => text({ max: 500, about });
+const targetsId = (about: string) => text({ max: 500, about, isForeign: true });
 
 const attempt = text({ max: 100_000, about: 'The `attempt` of the answer to /v1/begin.' });
 
@@ -74,7 +75,7 @@ export const beginBody = object(
 
 export const renewBody = object(
   { attempt },
-  { remoteRef: id('The id that the target gave it, kept in case this worker dies.') },
+  { remoteRef: targetsId('The id that the target gave it, kept in case this worker dies.') },
 );
 
 export const dispatchBody = object(
@@ -96,10 +97,10 @@ export const settleBody = object(
     value: anything({ about: 'What it returned: repeated calls get the same.' }),
     error: object(
       {},
-      { message: text({ max: 10_000 }), code: text({ max: 200 }) },
+      { message: text({ max: 10_000, isForeign: true }), code: text({ max: 200, isForeign: true }) },
       { about: 'What went wrong.' },
     ),
-    remoteRef: id('The id that the target gave it.'),
+    remoteRef: targetsId('The id that the target gave it.'),
   },
 );
 

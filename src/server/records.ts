@@ -56,7 +56,7 @@ export const resolveBody = object(
   },
   {
     value: anything({ about: 'With landed: what it returned, if known.' }),
-    remoteRef: text({ max: 500, about: 'With landed: the id that the target gave it.' }),
+    remoteRef: text({ max: 500, isForeign: true, about: 'With landed: the id that the target gave it.' }),
     lookedAt: instant({ about: 'When the target was looked at, if not just now.' }),
     ...acting,
   },

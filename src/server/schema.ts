@@ -29,9 +29,15 @@ function refuse(path: string, expected: string): never {
 }
 
 export function text(
-  options: About & { readonly max?: number; readonly pattern?: RegExp; readonly example?: string } = {},
+  options: About & {
+    readonly max?: number;
+    readonly pattern?: RegExp;
+    readonly example?: string;
+    /** A target's words, stored as data: a report must not fail because of them. */
+    readonly isForeign?: boolean;
+  } = {},
 ): Schema<string> {
-  const { max = 1_000, pattern, example } = options;
+  const { max = 1_000, pattern, example, isForeign = false } = options;
   const expected = example === undefined ? `a text of 1 to ${max} characters` : `a text such as ${example}`;
   return {
     json: {
@@ -44,10 +50,17 @@ export function text(
     },
     read(value, path) {
       if (typeof value !== 'string' || value === '' || value.length > max) return refuse(path, expected);
+      // Postgres refuses NUL and halves of surrogate pairs, and clients would be told that the store failed.
+      if (!isForeign && (controls.test(value) || !value.isWellFormed()))
+        return refuse(path, 'a text without control characters or halves of surrogate pairs');
       return pattern === undefined || pattern.test(value) ? value : refuse(path, expected);
     },
   };
 }
+
+/** All but tab and line breaks. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for.
+const controls = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
 
 export function integer(options: About & { readonly min: number; readonly max: number }): Schema<number> {
   const { min, max } = options;

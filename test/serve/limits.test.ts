@@ -9,7 +9,7 @@ import { memoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 
 const token = 'a-token-that-is-long-enough-to-be-one-of-them';
-const count = 40;
+const count = 30;
 let server: RunningServer;
 let served = 0;
 let claims = 0;
@@ -92,7 +92,7 @@ test('clients that do not read are disconnected before their answers fill the me
   const before = served;
   const { hostname, port } = new URL(server.url);
   const text = `GET /v1/records HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: ${authorization}\r\n\r\n`;
-  const clients = Array.from({ length: 14 }, () => {
+  const clients = Array.from({ length: 11 }, () => {
     const socket = connect(Number(port), hostname);
     socket.on('error', () => undefined);
     socket.pause();
