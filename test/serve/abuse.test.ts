@@ -78,11 +78,28 @@ let server: RunningServer;
 let known: Known;
 const agent = new Agent({ keepAlive: true, maxSockets: 8 });
 
-function send({ method, path, headers, body }: Omit<Abuse, 'name'>, token: string | null): Promise<Answer> {
+type Request = Omit<Abuse, 'name'>;
+
+/** A connection may be closed while the next request is on its way, as after a body that was not read. */
+async function send(abuse: Request, token: string | null): Promise<Answer> {
+  for (let left = 3; left > 0; left -= 1)
+    try {
+      return await sendOnce(abuse, token, agent);
+    } catch (error) {
+      if (!/hang up|ECONNRESET|EPIPE/.test(String(error))) throw error;
+    }
+  return sendOnce(abuse, token, false);
+}
+
+function sendOnce(
+  { method, path, headers, body }: Request,
+  token: string | null,
+  by: Agent | false,
+): Promise<Answer> {
   const { hostname, port } = new URL(server.url);
   return new Promise((resolve, reject) => {
     const sent = request({
-      agent,
+      agent: by,
       hostname,
       port,
       method,
