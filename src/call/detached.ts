@@ -4,6 +4,7 @@
 import { formatDuration } from '../core/contract/duration.ts';
 import type { Outcome } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
+import { providerKey } from '../core/key/key.ts';
 import type { Held, StoredRecord } from '../store/store.ts';
 import { Attempt } from './attempt.ts';
 import type { Call, Tool } from './call.ts';
@@ -37,7 +38,7 @@ export interface DetachedAttempt {
   /** The args to run with: the first wording, where a provider may have seen it. */
   readonly args: unknown;
   readonly prepared: unknown;
-  /** For the target, where it honours one. */
+  /** For the target, in its provider's format: the same for every attempt at this intent. */
   readonly key: string | undefined;
 }
 
@@ -48,6 +49,8 @@ export type Detached =
 export interface Report {
   readonly outcome: Outcome;
   readonly value?: unknown;
+  /** Why the executor could not send the value. */
+  readonly omitted?: string | undefined;
   readonly error?: unknown;
   /** The provider's id for what landed. */
   readonly remoteRef?: string | undefined;
@@ -69,6 +72,11 @@ export interface TicketReports {
     note: string | undefined,
   ): Promise<StoredRecord | undefined>;
   dispatch(callOf: CallOf, namespace: string, ticket: Ticket, how: Dispatching): Promise<StoredRecord>;
+  /**
+   * Before a step: crosses the line. Names the call, the same for all of its attempts; undefined: the attempt is not the
+   * executor's any more.
+   */
+  enter(callOf: CallOf, namespace: string, ticket: Ticket): Promise<string | undefined>;
   settle(callOf: CallOf, namespace: string, ticket: Ticket, report: Report): Promise<Result>;
 }
 
@@ -129,14 +137,14 @@ function unheard(error: SemelError): Try {
 }
 
 function describe(attempt: Attempt, startedAt: number): DetachedAttempt {
-  const { held, record, args, prepared, provider } = attempt;
+  const { held, record, args, prepared } = attempt;
   const { namespace: _, ...rest } = held;
   return {
     ticket: { ...rest, keyed: record.keyed, startedAt },
     record,
     args,
     prepared,
-    key: provider && attempt.context().ctx.key,
+    key: attempt.context().ctx.key,
   };
 }
 
@@ -158,6 +166,13 @@ export function createTicketReports(env: Env): TicketReports {
       if (prepared !== undefined && !attempt.hasPrepared) attempt.prepare(prepared);
       await attempt.dispatchElsewhere(keyed ? undefined : 'the target');
       return attempt.record;
+    },
+    async enter(callOf, namespace, ticket) {
+      const { attempt, isOwn } = await resume(callOf, namespace, ticket);
+      if (!isOwn || attempt.record.status !== 'running') return undefined;
+      // A call whose step may land is not free to be forgotten: its steps would be made anew.
+      if (!attempt.record.dispatched) await attempt.dispatchElsewhere();
+      return providerKey(namespace, ticket.key, attempt.providerKeyFence, 'steps');
     },
     async settle(callOf, namespace, ticket, report) {
       const { attempt, isOwn } = await resume(callOf, namespace, ticket);
@@ -192,11 +207,11 @@ function heldBy(namespace: string, { key, token, fence, generation }: Ticket): H
   return { namespace, key, token, fence, generation };
 }
 
-function toTry(attempt: Attempt, isOwn: boolean, { outcome, value, error }: Report): Try {
+function toTry(attempt: Attempt, isOwn: boolean, { outcome, value, omitted, error }: Report): Try {
   if (outcome !== 'succeeded') return { ending: { outcome, because: 'its executor says so' }, thrown: error };
   // A late success counts, whatever the record has become.
   if (isOwn && !attempt.record.dispatched) return neverDispatched(attempt.call.tool.contract.name);
-  return { ending: { outcome, value }, thrown: undefined };
+  return { ending: { outcome, value, ...(omitted === undefined ? {} : { omitted }) }, thrown: undefined };
 }
 
 function overTimeError(name: string, timeoutMs: number): SemelError {

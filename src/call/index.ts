@@ -34,4 +34,4 @@ export {
 } from './run-tool.ts';
 export type { AttemptContext } from './sending/context.ts';
 export { describeError, toStoredResult } from './settle.ts';
-export type { RunStep, StepOptions, StepWork } from './steps.ts';
+export { noStepsError, type RunStep, type StepOptions, type StepWork } from './steps.ts';

@@ -176,12 +176,10 @@ function createSettleRequest(
     ...attempt.held,
     outcome: 'succeeded',
     // Under the same key, earlier attempts had the same effect.
-    result: toStoredResult(
-      ending.value,
-      keyed ? remoteRef : attempt.remoteRef,
-      contract.result,
-      maxResultBytes,
-    ),
+    result: {
+      ...toStoredResult(ending.value, keyed ? remoteRef : attempt.remoteRef, contract.result, maxResultBytes),
+      ...(ending.omitted === undefined ? {} : { text: null, omitted: ending.omitted }),
+    },
     error: null,
     keyed,
     found: verified === true || ending.found === true,

@@ -1,10 +1,12 @@
 // Calls over HTTP: a client asks whether to execute, executes, and reports. What it holds is a claim with a lease, as every
 // worker's; the server renews nothing by itself.
 
-import type { DetachedAttempt, Report, Result } from '../call/index.ts';
+import { type DetachedAttempt, noStepsError, type Report, type Result } from '../call/index.ts';
 import { decodeResult } from '../core/codec/codec.ts';
+import { isRepeatable } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
 import { limits } from '../core/limits.ts';
+import type { FilePolicy } from '../mcp/index.ts';
 import { type CallOptions, runAs, toRecordedCall } from '../semel/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Context } from './endpoint.ts';
@@ -73,6 +75,24 @@ export const beginBody = object(
   },
 );
 
+/** As in the library, so that `<tool>.<step>` names one step only. */
+const stepName = /^[A-Za-z0-9][A-Za-z0-9_-]*$/;
+
+const { token, worker, waitMs, conversation, turn, run, caller, handoff, at } = beginBody.fields;
+
+export const stepBody = object(
+  { attempt, step: text({ max: 64, pattern: stepName, example: 'charge', about: 'The name of the step.' }) },
+  {
+    token,
+    worker,
+    waitMs,
+    lease: integer({ min: 1_000, max: 86_400_000, about: 'In milliseconds. Default: 60 s.' }),
+    timeout: integer({ min: 1_000, max: 2_147_483_647, about: 'In milliseconds. Default: 10 min.' }),
+  },
+);
+
+export const handoffBody = object({}, { conversation, turn, run, caller, at, handoff });
+
 export const renewBody = object(
   { attempt },
   { remoteRef: targetsId('The id that the target gave it, kept in case this worker dies.') },
@@ -95,6 +115,10 @@ export const settleBody = object(
   },
   {
     value: anything({ about: 'What it returned: repeated calls get the same.' }),
+    omitted: text({
+      max: 500,
+      about: 'Why what it returned cannot be sent. Repeated calls get RESULT_OMITTED.',
+    }),
     error: object(
       {},
       { message: text({ max: 10_000, isForeign: true }), code: text({ max: 200, isForeign: true }) },
@@ -105,9 +129,44 @@ export const settleBody = object(
 );
 
 export async function begin(body: Read<typeof beginBody>, context: Context): Promise<object> {
+  return beginAs(body, context, false);
+}
+
+/** A step of an attempt: a call with a record of its own, named by the outer one as `ctx.step` of the library does. */
+export async function step(body: Read<typeof stepBody>, context: Context): Promise<object> {
+  const { attempt: text, step: name, lease, timeout, ...rest } = body;
   const { space } = context;
-  const tool = space.tools.find(body.tool, body.policy);
-  const open = { tool: body.tool, policy: body.policy };
+  const { tool, ticket } = await openTicket(text, space);
+  const { name: contract, effect } = tool.contract;
+  if (ticket === undefined || isRepeatable(effect)) throw noStepsError(contract);
+  const of = await space.engine.pipeline.tickets.enter(callOf(tool), space.semel.namespace, ticket);
+  if (of === undefined) throw lost(tool);
+  const terms = withoutMissing({ lease, timeout }) as Pick<FilePolicy, 'lease' | 'timeout'>;
+  const policy: FilePolicy = { effect: 'write-non-idempotent', per: 'ever', share: true, ...terms };
+  return beginAs(
+    { ...rest, tool: `${contract}.${name}`, policy: policy as never, args: { of } },
+    context,
+    true,
+  );
+}
+
+/** The identity as a text for another process. */
+export async function handOff(body: Read<typeof handoffBody>, { space }: Context): Promise<object> {
+  const { handoff: from, caller, at } = body;
+  const { semel } = space;
+  const own = withoutMissing({ ...identityOf(body), caller, at });
+  const text = runAs(nobody, () =>
+    from === undefined
+      ? semel.within(own, semel.handoff)
+      : semel.within(from, () => semel.within(own, semel.handoff)),
+  );
+  return { handoff: text };
+}
+
+async function beginAs(body: Read<typeof beginBody>, context: Context, isStep: boolean): Promise<object> {
+  const { space } = context;
+  const tool = space.tools.find(body.tool, body.policy, isStep);
+  const open = { tool: body.tool, policy: body.policy, isStep };
   const { args, handoff } = body;
   // Nothing is recorded of a read.
   if (tool.contract.effect === 'read')
@@ -126,7 +185,9 @@ export async function begin(body: Read<typeof beginBody>, context: Context): Pro
     return space.engine.pipeline.detach(made.with({ tool: { ...made.tool, contract: terms } }), claimant);
   };
   const begun = await runAs(nobody, () =>
-    handoff === undefined ? start() : space.semel.within(handoff, start),
+    handoff === undefined
+      ? start()
+      : space.semel.within(handoff, () => space.semel.within(identityOf(body), start)),
   );
   if (!begun.execute) return toAnswer(begun.result);
   return executeAnswer(space, { ...open, ticket: begun.attempt.ticket }, tool, begun.attempt);
@@ -175,11 +236,12 @@ export async function dispatch(body: Read<typeof dispatchBody>, { space }: Conte
 
 export async function settle(body: Read<typeof settleBody>, { space }: Context): Promise<object> {
   const { tool, ticket } = await openTicket(body.attempt, space);
-  const { outcome, value, error, remoteRef } = body;
+  const { outcome, value, omitted, error, remoteRef } = body;
   if (ticket === undefined) return { outcome: 'settled', recorded: false };
   const report: Report = {
     outcome: outcome === 'notLanded' ? 'released' : outcome,
     value,
+    omitted,
     error: outcome === 'succeeded' ? undefined : toError(error),
     remoteRef,
   };
@@ -229,8 +291,8 @@ function withReceiptOf({ error, receipt }: Extract<Result, { ok: false }>): Seme
 }
 
 async function openTicket(text: string, { tools, engine, tickets }: Context['space']) {
-  const { tool: name, policy: own, ticket } = await tickets.read(text);
-  const { contract } = tools.find(name, own);
+  const { tool: name, policy: own, isStep, ticket } = await tickets.read(text);
+  const { contract } = tools.find(name, own, isStep);
   const tool = engine.find(contract.name)?.tool;
   if (tool === undefined)
     throw new SemelError('CONTRACT_INVALID', `There is no tool ${name}.`, { path: 'attempt' });
@@ -244,11 +306,21 @@ function callOf(tool: PipelineTool) {
     toRecordedCall(tool, record, record.args === null ? undefined : decodeResult(record.args));
 }
 
+/** Inside a hand-off, as nested `within`: a new conversation does not inherit the turn. */
+function identityOf({ conversation, turn, run }: Read<typeof handoffBody>) {
+  return withoutMissing({ conversation, turn, run });
+}
+
+function withoutMissing<Given extends object>(given: Given): Partial<Given> {
+  return Object.fromEntries(
+    Object.entries(given).filter(([, value]) => value !== undefined),
+  ) as Partial<Given>;
+}
+
 function callOptions(body: Read<typeof beginBody>, signal: AbortSignal): CallOptions {
   const { conversation, turn, run, toolCallId, caller, key, again, at, notAfter, version } = body;
   const given = { conversation, turn, run, toolCallId, caller, key, again, at, notAfter, version };
-  const said = Object.entries(given).filter(([, value]) => value !== undefined);
-  return { ...Object.fromEntries(said), signal };
+  return { ...(withoutMissing(given) as CallOptions), signal };
 }
 
 /** What a process could prove about itself must not be claimed by others, so it never looks like a process of this machine. */

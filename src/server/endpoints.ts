@@ -1,6 +1,19 @@
 // Every endpoint, with who may use it. The OpenAPI document and the tests read the same list.
 
-import { begin, beginBody, dispatch, dispatchBody, renew, renewBody, settle, settleBody } from './calls.ts';
+import {
+  begin,
+  beginBody,
+  dispatch,
+  dispatchBody,
+  handOff,
+  handoffBody,
+  renew,
+  renewBody,
+  settle,
+  settleBody,
+  step,
+  stepBody,
+} from './calls.ts';
 import type { Endpoint } from './endpoint.ts';
 import {
   actBody,
@@ -45,6 +58,23 @@ export const endpoints: readonly Endpoint[] = [
     about: 'Says that the effect is sent now, for an attempt that began with `dispatch: "explicit"`.',
     input: dispatchBody,
     run: dispatch,
+  },
+  {
+    method: 'POST',
+    path: '/v1/step',
+    role: 'execute',
+    about:
+      'Asks whether to execute a step of an attempt: an effect with a record of its own. Answers as /v1/begin.',
+    input: stepBody,
+    run: step,
+  },
+  {
+    method: 'POST',
+    path: '/v1/handoff',
+    role: 'execute',
+    about: 'The identity as a text for another process, which sends it as `handoff`.',
+    input: handoffBody,
+    run: handOff,
   },
   {
     method: 'POST',

@@ -13,6 +13,8 @@ export interface OpenTicket {
   readonly tool: string;
   /** Of a tool that the client defines itself. */
   readonly policy: FilePolicy | undefined;
+  /** Of a step, which needs no entry in the policy file. */
+  readonly isStep: boolean;
   /** Undefined where nothing is claimed: a read. */
   readonly ticket: Ticket | undefined;
 }
@@ -89,7 +91,7 @@ async function readSigningKey(store: Store): Promise<Buffer> {
 /** Without what the server's own environment says. */
 export const nobody = { conversation: undefined, turn: undefined, run: undefined, caller: undefined };
 
-function toText({ tool, policy, ticket }: OpenTicket): string {
+function toText({ tool, policy, isStep, ticket }: OpenTicket): string {
   const claimed = ticket && [
     ticket.key,
     ticket.token,
@@ -98,19 +100,21 @@ function toText({ tool, policy, ticket }: OpenTicket): string {
     ticket.keyed,
     ticket.startedAt,
   ];
-  return JSON.stringify([format, tool, policy ?? null, claimed ?? null]);
+  return JSON.stringify([format, tool, policy ?? null, claimed ?? null, isStep]);
 }
 
 function fromText(text: string): OpenTicket {
-  const [version, tool, policy, claimed] = JSON.parse(text) as [
+  const [version, tool, policy, claimed, isStep] = JSON.parse(text) as [
     number,
     string,
     FilePolicy | null,
     [string, string, number, number, boolean, number] | null,
+    boolean,
   ];
   // Signed by a later version of semel.
   if (version !== format) throw notOurs();
-  return { tool, policy: policy ?? undefined, ticket: claimed === null ? undefined : toTicket(claimed) };
+  const ticket = claimed === null ? undefined : toTicket(claimed);
+  return { tool, policy: policy ?? undefined, isStep, ticket };
 }
 
 function toTicket([key, token, fence, generation, keyed, startedAt]: [

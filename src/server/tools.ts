@@ -10,8 +10,8 @@ import { markExternal, type Semel, type ToolDefinition, type ToolFunction } from
 export type ServedTool = ToolFunction<unknown, unknown>;
 
 export interface ServedTools {
-  /** `inline` must equal the registered policy. */
-  find(name: string, inline: FilePolicy | undefined): ServedTool;
+  /** `inline` must equal the registered policy. A step of a known tool needs no permission to be defined. */
+  find(name: string, inline: FilePolicy | undefined, isStep?: boolean): ServedTool;
   list(): readonly {
     readonly name: string;
     readonly contract: Contract;
@@ -38,14 +38,14 @@ export function createServedTools(
   }
 
   return {
-    find(name, inline) {
+    find(name, inline, isStep = false) {
       const found = known.get(name);
       if (inline === undefined) {
         if (found !== undefined) return found.tool;
         throw unknownTool(name, mayDefine);
       }
       readPolicyFile(JSON.stringify({ version: 1, tools: { [name]: inline } }), 'policy');
-      if (found === undefined && !mayDefine) throw unknownTool(name, false);
+      if (found === undefined && !mayDefine && !isStep) throw unknownTool(name, false);
       if (found === undefined && known.size >= limits.guardedTools)
         throw new SemelError('CONTRACT_INVALID', `This server has ${known.size} tools already.`, {
           path: 'tool',

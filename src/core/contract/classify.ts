@@ -16,6 +16,8 @@ export type Ending =
   | {
       readonly outcome: 'succeeded';
       readonly value: unknown;
+      /** Why the value cannot be stored, if the executor knows. */
+      readonly omitted?: string;
       /** It had landed before this attempt. */
       readonly found?: true;
     }
