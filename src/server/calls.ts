@@ -5,6 +5,7 @@ import { type DetachedAttempt, noStepsError, type Report, type Result } from '..
 import { decodeResult } from '../core/codec/codec.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
+import { recordId } from '../core/key/key.ts';
 import { limits } from '../core/limits.ts';
 import type { FilePolicy } from '../mcp/index.ts';
 import { type CallOptions, runAs, toRecordedCall } from '../semel/index.ts';
@@ -212,8 +213,8 @@ async function executeAnswer(
   };
 }
 
-function aboutAttempt({ attempts, fence, key }: StoredRecord): object {
-  return { number: attempts, fence, recordKey: key };
+function aboutAttempt({ attempts, fence, key, namespace }: StoredRecord): object {
+  return { number: attempts, fence, recordKey: key, recordId: recordId(namespace, key) };
 }
 
 export async function renew(body: Read<typeof renewBody>, { space }: Context): Promise<object> {

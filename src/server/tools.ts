@@ -1,16 +1,23 @@
 // The tools of one namespace, each defined by its policy: from the policy file, or by the clients themselves where the operator
 // allows that.
 
-import type { Contract } from '../core/contract/contract.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { type Contract, defineContract } from '../core/contract/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import { limits } from '../core/limits.ts';
 import { type FilePolicy, type PolicyFile, readPolicyFile, toTerms } from '../mcp/index.ts';
-import { markExternal, type Semel, type ToolDefinition, type ToolFunction } from '../semel/index.ts';
+import {
+  forgetTool,
+  markExternal,
+  type Semel,
+  type ToolDefinition,
+  type ToolFunction,
+} from '../semel/index.ts';
 
 export type ServedTool = ToolFunction<unknown, unknown>;
 
 export interface ServedTools {
-  /** `inline` must equal the registered policy. A step of a known tool needs no permission to be defined. */
+  /** `inline` must equal the policy of the file; another program's may differ. A step of a known tool needs no permission to be defined. */
   find(name: string, inline: FilePolicy | undefined, isStep?: boolean): ServedTool;
   list(): readonly {
     readonly name: string;
@@ -51,10 +58,20 @@ export function createServedTools(
           path: 'tool',
           next: 'A tool is a kind of effect: put ids into `args`.',
         });
+      // A program that was started again with another lease or window is served by those. Reports of attempts under the old
+      // terms bring them along. Another key would be another intent: `define` refuses it.
+      if (found?.source === 'client' && hasSameKeys(found.tool.contract, name, inline))
+        forgetTool(found.tool);
       return define(name, inline, 'client');
     },
     list: () => [...known].map(([name, { tool, source }]) => ({ name, contract: tool.contract, source })),
   };
+}
+
+function hasSameKeys(known: Contract, name: string, inline: FilePolicy): boolean {
+  const made = defineContract(toTerms(name, inline), { hasVerify: false, hasPrepare: false });
+  const keyTerms = ({ effect, per, fields }: Contract) => ({ effect, per, fields });
+  return isDeepStrictEqual(keyTerms(known), keyTerms(made));
 }
 
 function unknownTool(name: string, mayDefine: boolean): SemelError {

@@ -11,7 +11,7 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close(0)));
 });
 
-async function open() {
+async function open({ mayDefine = false } = {}) {
   const store = memoryStore();
   const server = await startServer({
     store,
@@ -23,7 +23,7 @@ async function open() {
         look: 'read',
       },
     },
-    mayDefine: false,
+    mayDefine,
     tokens: [{ name: 'worker', role: 'execute', namespace: 'shop', sha256: digestToken(secret) }],
     version: '0.0.0',
     listen: { host: '127.0.0.1', port: 0 },
@@ -103,4 +103,21 @@ test('a value that the executor cannot send is recorded as done, and a repeat is
   const settled = await post('settle', { attempt, outcome: 'succeeded', omitted: 'it is a socket' });
   expect(settled).toMatchObject({ status: 200, body: { receipt: { omitted: 'it is a socket' } } });
   expect(await post('begin', pay)).toMatchObject({ status: 409, body: { code: 'RESULT_OMITTED' } });
+});
+
+test('a program that was started again with other terms is served, and reports of the old one still count', async () => {
+  const { post } = await open({ mayDefine: true });
+  const old = {
+    tool: 'note',
+    args: { id: 1 },
+    policy: { effect: 'irreversible', per: 'ever', lease: '10s' },
+  };
+  const { attempt } = (await post('begin', old)).body;
+  const changed = { ...old, args: { id: 2 }, policy: { ...old.policy, lease: '20s' } };
+  expect(await post('begin', changed)).toMatchObject({ body: { outcome: 'execute', leaseMs: 20_000 } });
+  expect(await post('renew', { attempt })).toMatchObject({ body: { held: true, leaseMs: 10_000 } });
+  expect(await post('settle', { attempt, outcome: 'succeeded', value: 1 })).toMatchObject({ status: 200 });
+  expect(await post('begin', old)).toMatchObject({ body: { outcome: 'replay', value: 1 } });
+  const filed = { ...pay, policy: { effect: 'irreversible', per: 'ever' } };
+  expect(await post('begin', filed)).toMatchObject({ body: { code: 'CONTRACT_INVALID' } });
 });

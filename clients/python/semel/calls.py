@@ -1,0 +1,509 @@
+"""One call: ask whether to execute, execute under a lease, report how it ended. The same words for sync and async code; only
+who sends and who waits differs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import os
+import secrets
+import socket
+import threading
+import time
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+from .client import Client, Talk, default_client
+from .encoding import canonical, encode, restore
+from .errors import (
+    Failed,
+    InDoubt,
+    InFlight,
+    MaybeLanded,
+    NotCanonical,
+    NotLanded,
+    Reentrant,
+    Rejected,
+    SemelError,
+    Unrecorded,
+)
+from .transport import Request
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+_LONGEST_WAIT = 50.0
+_SETTLE_PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What the caller gets back besides the value."""
+
+    tool: str
+    key: str
+    #: The record's short name, for `semel show`.
+    id: str
+    attempt: int
+    #: This call ran the effect.
+    executed: bool
+    #: The value is that of an earlier execution: nothing was done again.
+    replayed: bool
+    drift: tuple[str, ...] = ()
+    remote_ref: str | None = None
+    #: Why the value was not stored, so that no replay can return it.
+    omitted: str | None = None
+    settled_at: str | None = None
+    raw: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[R]):
+    """How a call ended, as a value."""
+
+    ok: bool
+    value: R | None
+    error: SemelError | None
+    receipt: Receipt | None
+
+    def unwrap(self) -> R:
+        if self.error is not None:
+            raise self.error
+        return cast(R, self.value)
+
+
+@dataclass(frozen=True)
+class Call:
+    """What is asked, once: repeats of a lost request send the same."""
+
+    tool: str
+    path: str
+    body: dict[str, Any]
+    #: How long to wait while another worker executes it, in seconds.
+    wait: float
+    client: Client
+    #: The type that a replayed value is restored to.
+    returns: Any = None
+
+
+@dataclass
+class Begun:
+    outcome: str
+    answer: dict[str, Any]
+
+    @property
+    def is_claimed(self) -> bool:
+        return bool(self.answer.get("claimed", True))
+
+
+def worker_name() -> str:
+    return f"python {os.getpid()} on {socket.gethostname()}"[:200]
+
+
+def begin(call: Call) -> Talk[Begun]:
+    body = {**call.body, "token": secrets.token_urlsafe(24), "worker": worker_name()}
+    until = time.monotonic() + call.wait
+    active = {each.id for each in _active.get()}
+    # Inside another call, look first whether it would wait for itself.
+    patience = 0.0 if active else min(call.wait, _LONGEST_WAIT)
+    while True:
+        wait = max(0.0, patience)
+        try:
+            answer = yield Request(call.path, {**body, "waitMs": int(wait * 1000)}, timeout=wait + 30)
+            return Begun(str(answer["outcome"]), answer)
+        except InFlight as error:
+            if error.ref is not None and error.ref.split("@")[0] in active:
+                raise Reentrant(f"{call.tool} was called inside its own run, with the same identity.") from None
+            left = until - time.monotonic()
+            if left <= 0:
+                raise
+            patience = min(left, _LONGEST_WAIT)
+
+
+class _Base:
+    """What an effect may know of its attempt."""
+
+    def __init__(self, call: Call, begun: Begun) -> None:
+        answer = begun.answer
+        self._call = call
+        self._ticket = str(answer["attempt"])
+        self._fates: dict[str, str] = {}
+        self.id = str(answer.get("recordId", ""))
+        #: The idempotency key for the target, in its provider's format: the same for every attempt at this intent.
+        self.key = str(answer.get("key", ""))
+        #: 1 for the first.
+        self.attempt = int(answer.get("number", 1))
+        #: Grows with every claim.
+        self.fence = int(answer.get("fence", 0))
+        #: Set when another worker may take this call over: stop, and let nothing more happen.
+        self.lost = threading.Event()
+        self.prepared = answer.get("prepared")
+        self._lease = float(answer.get("leaseMs", 60_000)) / 1000
+        self._is_claimed = begun.is_claimed
+        #: Nothing counts as sent before.
+        self._is_dispatched = call.body.get("dispatch") != "explicit"
+        self._remote_ref: str | None = None
+
+    def _note(self, remote_ref: str) -> Talk[None]:
+        if not isinstance(remote_ref, str) or remote_ref == "":
+            raise ValueError("note() needs the id that the target gave it, as text")
+        self._remote_ref = remote_ref
+        if self._is_claimed:
+            yield Request("/v1/renew", {"attempt": self._ticket, "remoteRef": remote_ref})
+
+    def _renew(self) -> Talk[None]:
+        yield Request("/v1/renew", {"attempt": self._ticket}, timeout=10, patience=self._lease / 3)
+
+    def _dispatch(self, prepared: Any, keyed: bool) -> Talk[None]:
+        body: dict[str, Any] = {"attempt": self._ticket, "keyed": keyed}
+        if prepared is not None:
+            body["prepared"] = encode(prepared, "prepared")
+        # From here on it may have been sent, whatever the answer.
+        self._is_dispatched = True
+        yield Request("/v1/dispatch", body)
+
+    def _step_call(self, name: str, lease: int | None, timeout: int | None) -> Call:
+        if self._fates.get(name, "not landed") != "not landed":
+            raise ValueError(f"{self._call.tool}: two steps of one run are called {name}. Give each its own name.")
+        self._fates[name] = "in doubt"
+        self._is_dispatched = True
+        body: dict[str, Any] = {"attempt": self._ticket, "step": name}
+        if lease is not None:
+            body["lease"] = lease
+        if timeout is not None:
+            body["timeout"] = timeout
+        return Call(f"{self._call.tool}.{name}", "/v1/step", body, 600.0, self._call.client)
+
+    def _judge_step(self, name: str, outcome: Outcome[Any]) -> None:
+        code = None if outcome.error is None else outcome.error.code
+        if code is None or code == "RESULT_OMITTED":
+            self._fates[name] = "landed"
+        elif code in ("NOT_LANDED", "FAILED"):
+            self._fates[name] = "not landed"
+
+    @property
+    def has_open_step(self) -> bool:
+        return any(fate != "not landed" for fate in self._fates.values())
+
+
+class Context(_Base):
+    """Of a sync function."""
+
+    def note(self, remote_ref: str) -> None:
+        """Keeps the id that the target gave it, in case this worker dies."""
+        self._call.client.drive(self._note(remote_ref))
+
+    def dispatch(self, prepared: Any = None, *, keyed: bool = True) -> None:
+        """Says that the effect is sent now, for a tool with `dispatch="explicit"`. Raises if the lease is lost."""
+        self._call.client.drive(self._dispatch(prepared, keyed))
+
+    def step(self, name: str, work: Callable[[], T], *, lease: int | None = None, timeout: int | None = None) -> T:
+        """An effect with a record of its own: a later attempt replays it if it landed. Times in milliseconds."""
+        outcome = run(self._step_call(name, lease, timeout), lambda _, __: work())
+        self._judge_step(name, outcome)
+        return cast(T, outcome.unwrap())
+
+
+class AsyncContext(_Base):
+    """Of an async function."""
+
+    async def note(self, remote_ref: str) -> None:
+        """Keeps the id that the target gave it, in case this worker dies."""
+        await self._call.client.drive_async(self._note(remote_ref))
+
+    async def dispatch(self, prepared: Any = None, *, keyed: bool = True) -> None:
+        """Says that the effect is sent now, for a tool with `dispatch="explicit"`. Raises if the lease is lost."""
+        await self._call.client.drive_async(self._dispatch(prepared, keyed))
+
+    async def step(
+        self, name: str, work: Callable[[], Awaitable[T]], *, lease: int | None = None, timeout: int | None = None
+    ) -> T:
+        """An effect with a record of its own: a later attempt replays it if it landed. Times in milliseconds."""
+        outcome = await run_async(self._step_call(name, lease, timeout), lambda _, __: work())
+        self._judge_step(name, outcome)
+        return cast(T, outcome.unwrap())
+
+
+_active: contextvars.ContextVar[tuple[_Base, ...]] = contextvars.ContextVar("semel_active", default=())
+
+
+def current() -> Context:
+    """The context of the sync tool that runs now."""
+    return _innermost(Context)
+
+
+def current_async() -> AsyncContext:
+    """The context of the async tool that runs now."""
+    return _innermost(AsyncContext)
+
+
+def _innermost(kind: type[T]) -> T:
+    active = _active.get()
+    if not active or not isinstance(active[-1], kind):
+        other = "semel.current_async()" if kind is Context else "semel.current()"
+        raise RuntimeError(
+            "No tool of this kind runs here." + (f" Use {other} in it." if active else " Call it inside a tool.")
+        )
+    return active[-1]
+
+
+@contextlib.contextmanager
+def _entered(context: _Base) -> Iterator[None]:
+    mark = _active.set((*_active.get(), context))
+    try:
+        yield
+    finally:
+        _active.reset(mark)
+
+
+@contextlib.contextmanager
+def _heartbeat(context: _Base) -> Iterator[None]:
+    """Renews the lease at a third of it. A daemon: it does not keep a dead program's call alive."""
+    if not context._is_claimed:
+        yield
+        return
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(context._lease / 3):
+            try:
+                context._call.client.drive(context._renew())
+            except SemelError as error:
+                if error.code != "STORE_UNAVAILABLE":
+                    context.lost.set()
+                    return
+
+    threading.Thread(target=beat, name="semel heartbeat", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+@contextlib.asynccontextmanager
+async def _heartbeat_async(context: _Base) -> AsyncIterator[None]:
+    if not context._is_claimed:
+        yield
+        return
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(context._lease / 3)
+            try:
+                await context._call.client.drive_async(context._renew())
+            except SemelError as error:
+                if error.code != "STORE_UNAVAILABLE":
+                    context.lost.set()
+                    return
+
+    task = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(asyncio.gather(task, return_exceptions=True))
+
+
+@dataclass
+class Ended:
+    outcome: str
+    value: Any = None
+    thrown: BaseException | None = None
+
+
+def classify(context: _Base, thrown: BaseException) -> Ended:
+    """Only what the tool itself says is definite. An error of another guarded call says nothing about this one."""
+    outcome = "unknown"
+    if (isinstance(thrown, NotLanded) and not thrown.is_report) or not context._is_dispatched:
+        outcome = "notLanded"
+    elif isinstance(thrown, Rejected):
+        outcome = "failed"
+    if outcome != "unknown" and context.has_open_step:
+        outcome = "unknown"
+    return Ended(outcome, thrown=thrown)
+
+
+def settle(call: Call, context: _Base, ended: Ended) -> Talk[Outcome[Any]]:
+    body: dict[str, Any] = {"attempt": context._ticket, "outcome": ended.outcome}
+    if context._remote_ref is not None:
+        body["remoteRef"] = context._remote_ref
+    if ended.outcome == "succeeded":
+        body |= _value_of(call, ended.value)
+    else:
+        body["error"] = _error_of(ended.thrown)
+    try:
+        answer = yield Request("/v1/settle", body, patience=_SETTLE_PATIENCE)
+    except SemelError as error:
+        if ended.outcome == "succeeded" and error.code in ("STORE_UNAVAILABLE", "INVALID_ARGS"):
+            lost = Unrecorded(f"{call.tool} is done, but the ledger did not take the record.", value=ended.value)
+            lost.__cause__ = error
+            error = lost
+        elif ended.thrown is not None:
+            error.__cause__ = ended.thrown
+        error.is_report = True
+        return Outcome(False, None, error, None)
+    receipt = _receipt(call, answer)
+    if ended.outcome != "succeeded":
+        # Another attempt's success may have settled it meanwhile.
+        if receipt is not None and receipt.replayed and "value" in answer:
+            return Outcome(True, restore(answer["value"], call.returns), None, receipt)
+        return Outcome(False, None, _as_reported(call, ended, receipt), receipt)
+    return Outcome(True, ended.value, None, receipt)
+
+
+def _as_reported(call: Call, ended: Ended, receipt: Receipt | None) -> SemelError:
+    why = _error_of(ended.thrown)["message"]
+    kinds: dict[str, tuple[type[SemelError], str]] = {
+        "notLanded": (NotLanded, "did not land"),
+        "failed": (Failed, "was refused"),
+        "unknown": (InDoubt, "may have landed"),
+    }
+    kind, words = kinds[ended.outcome]
+    ref = None if receipt is None else f"{receipt.id}@{receipt.raw.get('fence')}"
+    error = kind(f"{call.tool} {words}: {why}.", ref=ref, receipt=receipt)
+    error.is_report = True
+    error.__cause__ = ended.thrown
+    return error
+
+
+def _value_of(call: Call, value: Any) -> dict[str, Any]:
+    """The value, if a replay can give back an equal one; otherwise why it cannot."""
+    if value is None:
+        return {"value": None}
+    try:
+        plain = encode(value, "the result")
+        is_same = restore(plain, call.returns) == value
+        why = f"a replay would return another value than this {type(value).__name__}"
+    except NotCanonical as error:
+        is_same, why = False, error.message
+    except Exception as error:
+        is_same, why = False, f"{type(error).__name__}: {error}"
+    if is_same:
+        return {"value": plain}
+    warnings.warn(
+        f"{call.tool}: its result is not stored ({why}). A repeated call does not run it again, and raises ResultOmitted. "
+        "Return plain data, or annotate the return type.",
+        stacklevel=2,
+    )
+    return {"omitted": why[:500]}
+
+
+def _error_of(thrown: BaseException | None) -> dict[str, Any]:
+    text = str(thrown.message if isinstance(thrown, SemelError) else thrown) or type(thrown).__name__
+    clean = text.encode("utf-8", "replace").decode("utf-8")[:5_000]
+    if isinstance(thrown, (SemelError, Rejected, MaybeLanded)):
+        return {"message": clean}
+    return {"message": clean, "code": type(thrown).__name__[:200]}
+
+
+def _receipt(call: Call, answer: dict[str, Any]) -> Receipt | None:
+    raw = answer.get("receipt")
+    if not isinstance(raw, dict):
+        return None
+    return Receipt(
+        tool=str(raw.get("contract", call.tool)),
+        key=str(raw.get("key", "")),
+        id=str(raw.get("id", "")),
+        attempt=int(raw.get("attempt", 0)),
+        executed=bool(raw.get("executed")),
+        replayed=bool(raw.get("replayed")),
+        drift=tuple(raw.get("drift") or ()),
+        remote_ref=raw.get("remoteRef"),
+        omitted=raw.get("omitted"),
+        settled_at=raw.get("settledAt"),
+        raw=raw,
+    )
+
+
+def _unclaimed(call: Call) -> Receipt:
+    return Receipt(call.tool, "", "", 1, executed=True, replayed=False)
+
+
+def _replay(call: Call, begun: Begun) -> Outcome[Any]:
+    value = restore(begun.answer.get("value"), call.returns)
+    return Outcome(True, value, None, _receipt(call, begun.answer))
+
+
+def same_args(sent: Any, answered: Any) -> bool:
+    return canonical(sent) == canonical(answered)
+
+
+Effect = Callable[[Any, Any], Any]
+
+
+def run(call: Call, effect: Effect) -> Outcome[Any]:
+    """`effect(args, context)`. Refusals are values; what a read raises passes."""
+    client = call.client
+    try:
+        begun = client.drive(begin(call))
+    except SemelError as error:
+        return Outcome(False, None, error, None)
+    if begun.outcome != "execute":
+        return _replay(call, begun)
+    context = Context(call, begun)
+    ended: Ended
+    with _heartbeat(context), _entered(context):
+        try:
+            ended = Ended("succeeded", effect(begun.answer.get("args"), context))
+        except BaseException as thrown:
+            if not begun.is_claimed:
+                raise
+            ended = classify(context, thrown)
+            if not isinstance(thrown, Exception):
+                # The program is told to end: it may not wait long, and its own exception goes on.
+                with contextlib.suppress(Exception):
+                    client.drive(settle(call, context, ended))
+                raise
+        if not begun.is_claimed:
+            return Outcome(True, ended.value, None, _unclaimed(call))
+        return client.drive(settle(call, context, ended))
+
+
+async def run_async(call: Call, effect: Effect) -> Outcome[Any]:
+    """`await effect(args, context)`."""
+    client = call.client
+    try:
+        begun = await client.drive_async(begin(call))
+    except SemelError as error:
+        return Outcome(False, None, error, None)
+    if begun.outcome != "execute":
+        return _replay(call, begun)
+    context = AsyncContext(call, begun)
+    ended: Ended
+    async with _heartbeat_async(context):
+        try:
+            with _entered(context):
+                ended = Ended("succeeded", await effect(begun.answer.get("args"), context))
+        except BaseException as thrown:
+            if not begun.is_claimed:
+                raise
+            ended = classify(context, thrown)
+            if not isinstance(thrown, Exception):
+                # Cancelled: report it all the same, then let the cancellation go on.
+                with contextlib.suppress(Exception):
+                    await asyncio.shield(client.drive_async(settle(call, context, ended)))
+                raise
+        if not begun.is_claimed:
+            return Outcome(True, ended.value, None, _unclaimed(call))
+        # A success that is not reported is a doubt: a cancellation waits for the report.
+        report = asyncio.ensure_future(client.drive_async(settle(call, context, ended)))
+        try:
+            return await asyncio.shield(report)
+        except asyncio.CancelledError:
+            await report
+            raise
+
+
+def handoff(client: Client | None = None) -> str:
+    """The identity of the code that runs now, as a text for another process: `within(handoff=...)` there."""
+    from .identity import current_identity
+
+    def talk() -> Talk[str]:
+        answer = yield Request("/v1/handoff", current_identity().to_json())
+        return str(answer["handoff"])
+
+    return (client or default_client()).drive(talk())

@@ -1,0 +1,187 @@
+"""The server of this user's ledger: found by its socket, or started on first use. It ends by itself when nobody asks.
+
+One per user and ledger: whoever holds the lock file starts it, all others wait and use it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import pathlib
+import shlex
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+
+from .errors import StoreUnavailable
+from .transport import Address
+
+IDLE = "2m"
+_START_TIMEOUT = 60.0
+#: A unix socket's path may have 107 bytes on Linux, and 103 elsewhere.
+_MAX_PATH = 100
+#: They are about the program that starts it, not about the server.
+_OWN = ("SEMEL_TOKEN", "SEMEL_CONTEXT", "SEMEL_RUN", "SEMEL_HELD", "SEMEL_URL", "SEMEL_NAMESPACE")
+
+
+def locate(is_lost: bool, namespace: str | None) -> Address:
+    """Where the server listens. Starts one if nobody does."""
+    place = _folder() / f"{_name()}.sock"
+    if not _answers(place):
+        _start(place)
+    return Address(_token(), namespace, socket=str(place))
+
+
+def _command() -> list[str]:
+    given = os.environ.get("SEMEL_COMMAND")
+    if given:
+        return shlex.split(given)
+    found = shutil.which("semel")
+    if found is not None:
+        return [found]
+    raise StoreUnavailable(
+        "There is no server: SEMEL_URL is not set, and the command `semel` is not on PATH.",
+        retriable=False,
+        corrective_action="Install it (npm install -g semel), name it in SEMEL_COMMAND, or set SEMEL_URL and SEMEL_TOKEN.",
+    )
+
+
+def _name() -> str:
+    """The same for all programs that use the same ledger and the same rules for hand-offs."""
+    parts = [os.environ.get(name, "") for name in ("SEMEL_STORE", "XDG_STATE_HOME", "HOME", "SEMEL_HANDOFF_KEY")]
+    return "ledger-" + hashlib.sha256("\0".join(["1", *parts]).encode()).hexdigest()[:16]
+
+
+def _state() -> pathlib.Path:
+    """As the command has it: where its ledger and its token are."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    base = pathlib.Path(given) if os.path.isabs(given) else pathlib.Path.home() / ".local" / "state"
+    return base / "semel"
+
+
+def _folder() -> pathlib.Path:
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    places = [pathlib.Path(runtime) / "semel"] if os.path.isabs(runtime) and os.path.isdir(runtime) else []
+    places += [_state() / "serve", pathlib.Path(tempfile.gettempdir()) / f"semel-{os.getuid()}"]
+    short = [each for each in places if len(os.fsencode(each)) + 30 <= _MAX_PATH]
+    folder = short[0] if short else pathlib.Path("/tmp") / f"semel-{os.getuid()}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    facts = folder.lstat()
+    # In a shared folder, somebody else could have made it first, and would get our token.
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o077:
+        raise StoreUnavailable(
+            f"{folder} belongs to another user, or others may open it.",
+            retriable=False,
+            corrective_action=f"Make it yours alone: chmod 700 {folder}",
+        )
+    return folder
+
+
+def _token() -> str:
+    path = _state() / "serve.execute.token"
+    facts = path.stat()
+    if facts.st_uid != os.getuid() or facts.st_mode & 0o077:
+        raise StoreUnavailable(
+            f"{path} belongs to another user, or others may read it.",
+            retriable=False,
+            corrective_action=f"Make it yours alone: chmod 600 {path}",
+        )
+    return path.read_text().strip()
+
+
+def _answers(place: pathlib.Path) -> bool:
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    probe.settimeout(5)
+    try:
+        probe.connect(str(place))
+        return True
+    except OSError:
+        return False
+    finally:
+        probe.close()
+
+
+@contextlib.contextmanager
+def _locked(place: pathlib.Path) -> Iterator[None]:
+    file = os.open(place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
+
+
+def _start(place: pathlib.Path) -> None:
+    command = _command()
+    until = time.monotonic() + _START_TIMEOUT
+    with _locked(place):
+        while not _answers(place):
+            log = place.with_suffix(".log")
+            process = _spawn(command, place, log)
+            while process.poll() is None and time.monotonic() < until:
+                if _answers(place):
+                    return
+                time.sleep(0.02)
+            # Another server that was about to end may have kept the place until now.
+            if _answers(place):
+                return
+            if time.monotonic() + 0.2 > until or _is_refusal(process, log):
+                raise StoreUnavailable(
+                    f"`{shlex.join(command)} serve` did not start: {_last_words(log)}",
+                    retriable=False,
+                    corrective_action=f"Start it by hand to see why, or look into {log}.",
+                )
+            time.sleep(0.2)
+
+
+def _spawn(command: list[str], place: pathlib.Path, log: pathlib.Path) -> subprocess.Popen[bytes]:
+    environment = {name: value for name, value in os.environ.items() if name not in _OWN}
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        return _Detached(
+            [*command, "serve", "--socket", str(place), "--define", "--role", "execute", "--idle", _idle()],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            env=environment,
+            cwd="/",
+            # It outlives this program, and neither its signals nor its terminal reach it.
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise StoreUnavailable(
+            f"`{command[0]}` cannot be started: {error}.",
+            retriable=False,
+            corrective_action="Correct SEMEL_COMMAND, or install the command.",
+        ) from error
+    finally:
+        os.close(file)
+
+
+class _Detached(subprocess.Popen[bytes]):
+    """Not waited for: it is supposed to outlive this program."""
+
+    def __del__(self, *_: object, **__: object) -> None:
+        self.returncode = 0 if self.returncode is None else self.returncode
+
+
+def _idle() -> str:
+    return os.environ.get("SEMEL_IDLE") or IDLE
+
+
+def _is_refusal(process: subprocess.Popen[bytes], log: pathlib.Path) -> bool:
+    return process.poll() is not None and "listens there already" not in _last_words(log)
+
+
+def _last_words(log: pathlib.Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return " ".join(lines[-3:]) or "it said nothing"

@@ -1,0 +1,244 @@
+"""HTTP to the ledger's server, over TCP or a unix socket. Every request may be repeated, so a lost answer is asked for again."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import io
+import json
+import os
+import socket
+import ssl
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .encoding import to_text
+from .errors import SemelError, StoreUnavailable, from_problem
+
+
+@dataclass(frozen=True)
+class Address:
+    token: str
+    namespace: str | None = None
+    socket: str | None = None
+    host: str = "localhost"
+    port: int = 80
+    tls: bool = False
+    prefix: str = ""
+
+
+@dataclass(frozen=True)
+class Request:
+    path: str
+    body: dict[str, Any]
+    #: How long one try may take, in seconds.
+    timeout: float = 30.0
+    #: How long to go on trying where nobody answers, in seconds.
+    patience: float = 15.0
+
+
+def parse_url(url: str, token: str, namespace: str | None) -> Address:
+    """`http://127.0.0.1:8971`, `https://ledger.example.com`, `unix:/run/semel.sock`."""
+    if url.startswith("unix:"):
+        return Address(token, namespace, socket=url.removeprefix("unix:").removeprefix("//"))
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("http", "https") or parts.hostname is None:
+        raise StoreUnavailable(
+            f"SEMEL_URL is {url!r}.", retriable=False, corrective_action="Use http://, https:// or unix:/path."
+        )
+    tls = parts.scheme == "https"
+    return Address(
+        token,
+        namespace,
+        host=parts.hostname,
+        port=parts.port or (443 if tls else 80),
+        tls=tls,
+        prefix=parts.path.rstrip("/"),
+    )
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+#: The server closes idle connections after five seconds.
+_MAX_IDLE = 3.0
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
+
+
+class Transport:
+    """`locate(is_lost)` finds the server, or starts one; `is_lost` says that the last one did not answer."""
+
+    def __init__(self, locate: Callable[[bool], Address]) -> None:
+        self._locate = locate
+        self._free: list[tuple[float, Address, http.client.HTTPConnection]] = []
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+
+    def send(self, request: Request) -> dict[str, Any]:
+        until = time.monotonic() + request.patience
+        pause = _FIRST_PAUSE
+        is_lost = False
+        while True:
+            try:
+                return self._try(self._locate(is_lost), request)
+            except (OSError, http.client.HTTPException) as error:
+                failure: SemelError = _unreachable(error)
+                failure.__cause__ = error
+            except SemelError as error:
+                if not _may_repeat(error):
+                    raise
+                failure = error
+            is_lost = True
+            if time.monotonic() + pause > until:
+                raise failure
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def send_async(self, request: Request) -> dict[str, Any]:
+        until = time.monotonic() + request.patience
+        pause = _FIRST_PAUSE
+        is_lost = False
+        while True:
+            try:
+                # Starting a server waits for it.
+                address = await asyncio.to_thread(self._locate, is_lost)
+                return await asyncio.wait_for(_try_async(address, request), request.timeout)
+            except (OSError, http.client.HTTPException, asyncio.TimeoutError, EOFError) as error:
+                failure: SemelError = _unreachable(error)
+                failure.__cause__ = error
+            except SemelError as error:
+                if not _may_repeat(error):
+                    raise
+                failure = error
+            is_lost = True
+            if time.monotonic() + pause > until:
+                raise failure
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _try(self, address: Address, request: Request) -> dict[str, Any]:
+        connection = self._take(address, request.timeout)
+        try:
+            connection.request("POST", address.prefix + request.path, _body(request), _headers(address))
+            response = connection.getresponse()
+            text = response.read()
+        except BaseException:
+            connection.close()
+            raise
+        if response.will_close:
+            connection.close()
+        else:
+            self._keep(address, connection)
+        return _answer(response.status, text)
+
+    def _take(self, address: Address, timeout: float) -> http.client.HTTPConnection:
+        with self._lock:
+            if self._pid != os.getpid():
+                # A forked child must not share its parent's connections.
+                self._pid = os.getpid()
+                self._free = []
+            while self._free:
+                kept_at, of, found = self._free.pop()
+                if of == address and time.monotonic() - kept_at < _MAX_IDLE and found.sock is not None:
+                    found.sock.settimeout(timeout)
+                    return found
+                found.close()
+        if address.socket is not None:
+            return _UnixConnection(address.socket, timeout)
+        if address.tls:
+            return http.client.HTTPSConnection(address.host, address.port, timeout=timeout)
+        return http.client.HTTPConnection(address.host, address.port, timeout=timeout)
+
+    def _keep(self, address: Address, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            self._free.append((time.monotonic(), address, connection))
+
+    def close(self) -> None:
+        with self._lock:
+            for _, _, connection in self._free:
+                connection.close()
+            self._free = []
+
+
+def _may_repeat(error: SemelError) -> bool:
+    return error.code == "STORE_UNAVAILABLE" and error.retriable
+
+
+def _unreachable(error: BaseException) -> SemelError:
+    return StoreUnavailable(f"The server of the ledger does not answer ({type(error).__name__}: {error}).")
+
+
+def _body(request: Request) -> bytes:
+    return to_text(request.body).encode("utf-8")
+
+
+def _headers(address: Address) -> dict[str, str]:
+    headers = {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"}
+    if address.namespace is not None:
+        headers["Semel-Namespace"] = address.namespace
+    return headers
+
+
+def _answer(status: int, text: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(text)
+    except ValueError as error:
+        raise http.client.HTTPException(f"status {status}, and no JSON") from error
+    if not isinstance(answer, dict):
+        raise http.client.HTTPException(f"status {status}, and no JSON object")
+    if status == 200:
+        return answer
+    if "code" not in answer:
+        raise http.client.HTTPException(f"status {status}")
+    raise from_problem(answer)
+
+
+async def _try_async(address: Address, request: Request) -> dict[str, Any]:
+    if address.socket is not None:
+        reader, writer = await asyncio.open_unix_connection(address.socket)
+    else:
+        context = ssl.create_default_context() if address.tls else None
+        reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context)
+    try:
+        body = _body(request)
+        default = 443 if address.tls else 80
+        name = f"[{address.host}]" if ":" in address.host else address.host
+        host = name if address.socket is not None or address.port == default else f"{name}:{address.port}"
+        lines = [
+            f"POST {address.prefix}{request.path} HTTP/1.1",
+            f"Host: {host}",
+            "Connection: close",
+            f"Content-Length: {len(body)}",
+            *(f"{key}: {value}" for key, value in _headers(address).items()),
+        ]
+        writer.write("\r\n".join([*lines, "", ""]).encode("ascii") + body)
+        await writer.drain()
+        raw = await reader.read(-1)
+    finally:
+        writer.close()
+    response = http.client.HTTPResponse(_Bytes(raw))  # type: ignore[arg-type]
+    response.begin()
+    return _answer(response.status, response.read())
+
+
+class _Bytes:
+    """Enough of a socket for http.client to read an answer that is there as a whole."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+
+    def makefile(self, mode: str) -> io.BytesIO:
+        return io.BytesIO(self._raw)

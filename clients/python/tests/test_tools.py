@@ -1,0 +1,350 @@
+"""Calls through a server that is started on first use."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import dataclasses
+import datetime
+import threading
+import unittest
+import warnings
+from typing import Any
+
+import semel
+
+from .support import Place
+
+
+@dataclasses.dataclass
+class Sent:
+    id: str
+    at: datetime.datetime
+
+
+class Calls(Place):
+    def test_a_repeat_gets_the_value_and_runs_nothing(self) -> None:
+        sent: list[str] = []
+
+        @semel.tool("email.send", identity=["lead", "template"], per="day", tz="Europe/Paris", content=["body"])
+        def send(lead: int, template: str, body: str) -> str:
+            sent.append(body)
+            return f"m{len(sent)}"
+
+        self.assertEqual(send(7, "welcome", "Hello"), "m1")
+        self.assertEqual(send(7, template="welcome", body="Dear Ann"), "m1")
+        outcome = send.attempt(7, "welcome", body="Hi")
+        assert outcome.receipt is not None
+        self.assertTrue(outcome.ok and outcome.receipt.replayed and not outcome.receipt.executed)
+        self.assertEqual(outcome.receipt.drift, ("body",))
+        self.assertTrue(outcome.receipt.key.startswith("email.send/"))
+        self.assertEqual(send(8, "welcome", "Hello"), "m2")
+        self.assertEqual(len(sent), 2)
+
+    def test_one_decorator_serves_async_functions_too(self) -> None:
+        sent: list[str] = []
+
+        @semel.tool("email.send.async", per="ever", identity=["lead"])
+        async def send(lead: int, body: str) -> str:
+            await asyncio.sleep(0)
+            sent.append(semel.current_async().key)
+            return body
+
+        async def main() -> list[str]:
+            return await asyncio.gather(*(send(1, f"text {at}") for at in range(8)))
+
+        values = asyncio.run(main())
+        self.assertEqual(len(sent), 1)
+        self.assertEqual(len(set(values)), 1)
+        self.assertRegex(sent[0], "^[0-9a-f-]{36}$")
+
+    def test_what_the_function_raises_says_what_its_error_means(self) -> None:
+        runs: list[str] = []
+
+        @semel.tool("refund", per="ever", effect="irreversible")
+        def refund(payment: str) -> str:
+            runs.append(payment)
+            if payment == "not landed" and len(runs) == 1:
+                raise semel.NotLanded("no connection")
+            if payment == "rejected":
+                raise semel.Rejected("too late")
+            if payment == "unknown":
+                raise OSError("reset")
+            return "ok"
+
+        with self.assertRaises(semel.NotLanded) as not_landed:
+            refund("not landed")
+        self.assertTrue(not_landed.exception.retriable)
+        self.assertEqual(refund("not landed"), "ok")
+        for _ in range(2):
+            with self.assertRaises(semel.Failed) as failed:
+                refund("rejected")
+            self.assertIn("too late", str(failed.exception))
+        with self.assertRaises(semel.InDoubt) as first:
+            refund("unknown")
+        self.assertIsInstance(first.exception.__cause__, OSError)
+        with self.assertRaises(semel.InDoubt) as doubt:
+            refund("unknown")
+        self.assertEqual(doubt.exception.code, "IN_DOUBT")
+        self.assertFalse(doubt.exception.retriable)
+        self.assertRegex(doubt.exception.ref or "", "@")
+        self.assertTrue(doubt.exception.corrective_action and doubt.exception.evidence)
+        self.assertEqual(runs.count("unknown"), 1)
+        self.assertEqual(runs.count("rejected"), 1)
+
+    def test_an_inner_call_that_did_not_land_says_nothing_about_the_outer_one(self) -> None:
+        @semel.tool("inner", per="ever")
+        def inner(n: int) -> None:
+            raise semel.NotLanded("refused")
+
+        @semel.tool("outer", per="ever")
+        def outer(n: int) -> None:
+            inner(n)
+
+        with self.assertRaises(semel.InDoubt):
+            outer(1)
+
+    def test_a_tool_that_calls_itself_does_not_wait_for_itself(self) -> None:
+        @semel.tool("loop", per="ever")
+        def loop(n: int) -> Any:
+            return loop.attempt(n).error
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.assertIsInstance(loop(1), semel.Reentrant)
+
+    def test_identity_is_the_place_of_a_call_in_threads_and_tasks(self) -> None:
+        runs: list[str] = []
+
+        @semel.tool("note", per="turn")
+        def note(text: str) -> int:
+            runs.append(text)
+            return len(runs)
+
+        with self.assertRaises(semel.NoIdentity):
+            note("a")
+        with semel.within(conversation="c1", turn="t1"):
+            self.assertEqual(note("a"), 1)
+            context = contextvars.copy_context()
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                self.assertEqual(pool.submit(context.run, note, "a").result(), 1)
+
+            async def task() -> int:
+                return await asyncio.to_thread(note, "a")
+
+            self.assertEqual(asyncio.run(task()), 1)
+            text = semel.handoff()
+            with semel.within(turn="t2"):
+                self.assertEqual(note("a"), 2)
+            with semel.within(conversation="c2"), self.assertRaises(semel.NoIdentity):
+                note("a")
+        with semel.within(handoff=text):
+            self.assertEqual(note("a"), 1)
+            with semel.within(turn="t2"):
+                self.assertEqual(note("a"), 2)
+
+    def test_a_caller_gets_only_its_own(self) -> None:
+        @semel.tool("secret", per="ever")
+        def secret(n: int) -> str:
+            return "of ann"
+
+        with semel.within(caller="ann"):
+            self.assertEqual(secret(1), "of ann")
+        with semel.within(caller="bob"), self.assertRaises(semel.NotPermitted):
+            secret(1)
+
+    def test_own_keys_conflicts_and_deliberate_repeats(self) -> None:
+        runs: list[int] = []
+
+        @semel.tool("charge", per="ever")
+        def charge(amount: int) -> int:
+            runs.append(amount)
+            return len(runs)
+
+        keyed = charge.with_options(key="k1")
+        self.assertEqual(keyed(5), 1)
+        self.assertEqual(keyed(5), 1)
+        with self.assertRaises(semel.KeyConflict):
+            keyed(6)
+        self.assertEqual(charge(5), 2)
+        self.assertEqual(charge.with_options(again="the customer asked")(5), 3)
+
+    def test_the_context_notes_dispatches_and_takes_steps(self) -> None:
+        charged: list[str] = []
+        fail = [True]
+
+        @semel.tool("order", per="ever", dispatch="explicit")
+        def order(n: int, ctx: semel.Context) -> str:
+            charge = ctx.step("charge", lambda: charged.append("x") or "ch_1")  # type: ignore[func-returns-value]
+            ctx.dispatch()
+            ctx.note("or_1")
+            if fail.pop() if fail else False:
+                raise semel.NotLanded("shipping is down")
+            return f"{charge} {ctx.attempt}"
+
+        # A step landed, so the whole is not "not landed".
+        with self.assertRaises(semel.InDoubt) as doubt:
+            order(1)  # type: ignore[call-arg]
+        self.assertEqual(charged, ["x"])
+        self.assertIsNotNone(doubt.exception.ref)
+
+    def test_before_dispatch_a_failure_is_free(self) -> None:
+        runs: list[int] = []
+
+        @semel.tool("prepared", per="ever", dispatch="explicit")
+        async def prepared(n: int, ctx: semel.AsyncContext) -> str:
+            runs.append(n)
+            if len(runs) == 1:
+                raise OSError("before anything was sent")
+            await ctx.dispatch()
+            await ctx.note("x1")
+            return await ctx.step("only", step)
+
+        async def step() -> str:
+            return "done"
+
+        with self.assertRaises(semel.SemelError):
+            asyncio.run(prepared(1))  # type: ignore[call-arg]
+        self.assertEqual(asyncio.run(prepared(1)), "done")  # type: ignore[call-arg]
+
+    def test_reads_and_idempotent_writes_run_each_time(self) -> None:
+        runs: list[str] = []
+
+        @semel.tool("look", effect="read")
+        def look(n: int) -> int:
+            runs.append("look")
+            if n == 0:
+                raise KeyError("missing")
+            return n
+
+        @semel.tool("light", effect="write-idempotent", identity=["lamp"])
+        def light(lamp: str, on: bool) -> bool:
+            runs.append(f"{lamp} {on}")
+            return on
+
+        self.assertEqual([look(1), look(1)], [1, 1])
+        with self.assertRaises(KeyError):
+            look(0)
+        self.assertEqual([light("a", True), light("a", False), light("a", True)], [True, False, True])
+        self.assertEqual(len(runs), 6)
+
+    def test_once_runs_once_for_its_name_and_id(self) -> None:
+        runs: list[int] = []
+
+        def work() -> int:
+            runs.append(1)
+            return len(runs)
+
+        self.assertEqual(semel.once("welcome", {"user": 7}, work), 1)
+        self.assertEqual(semel.once("welcome", {"user": 7}, work), 1)
+        self.assertEqual(semel.once("welcome", {"user": 8}, work), 2)
+
+        async def later() -> int:
+            return work()
+
+        self.assertEqual(asyncio.run(semel.once_async("welcome", {"user": 8}, later)), 2)
+        with self.assertRaises(semel.NotCanonical):
+            semel.once("welcome", None, work)
+
+    def test_a_replay_equals_the_first_answer_or_is_refused(self) -> None:
+        moment = datetime.datetime(2026, 11, 18, 9, tzinfo=datetime.timezone.utc)
+
+        @semel.tool("typed", per="ever")
+        def typed(n: int) -> Sent:
+            return Sent("m1", moment)
+
+        first, again = typed(1), typed.attempt(1)
+        self.assertEqual(first, again.value)
+        self.assertIsInstance(again.value, Sent)
+
+        @semel.tool("loose", per="ever")
+        def loose(n: int) -> object:
+            return object()
+
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            loose(1)
+        self.assertEqual(len(seen), 1)
+        with self.assertRaises(semel.ResultOmitted):
+            loose(1)
+
+    def test_the_lease_is_renewed_while_it_runs(self) -> None:
+        @semel.tool("slow", per="ever", lease="1s")
+        def slow(n: int) -> bool:
+            # Longer than three leases, in which nobody may take it over.
+            threading.Event().wait(4)
+            return semel.current().lost.is_set()
+
+        self.assertFalse(slow(1))
+
+        @semel.tool("slow.async", per="ever", lease="1s")
+        async def slow_async(n: int) -> bool:
+            await asyncio.sleep(4)
+            return semel.current_async().lost.is_set()
+
+        self.assertFalse(asyncio.run(slow_async(1)))
+
+    def test_a_method_is_guarded_without_its_object(self) -> None:
+        class Shop:
+            def __init__(self) -> None:
+                self.sold: list[str] = []
+
+            @semel.tool("sell", per="ever")
+            def sell(self, item: str) -> int:
+                self.sold.append(item)
+                return len(self.sold)
+
+        self.assertEqual(Shop().sell("cup"), 1)
+        other = Shop()
+        self.assertEqual(other.sell("cup"), 1)
+        self.assertEqual(other.sold, [])
+
+    def test_a_default_is_the_same_as_nothing_said(self) -> None:
+        runs: list[int] = []
+
+        @semel.tool("search.save", per="ever")
+        def save(text: str, limit: int = 10, *more: int, **rest: int) -> int:
+            runs.append(1)
+            return len(runs)
+
+        self.assertEqual(save("a"), 1)
+        self.assertEqual(save("a", limit=10), 1)
+        self.assertEqual(save("a", limit=11), 2)
+        self.assertEqual(save("a", 10, 1), 3)
+        self.assertEqual(save("a", page=2), 4)
+
+    def test_a_misspelt_field_is_refused_at_once(self) -> None:
+        with self.assertRaises(semel.ContractInvalid):
+
+            @semel.tool("x", per="ever", identity=["leed"])
+            def x(lead: int) -> None: ...
+
+        with self.assertRaises(semel.ContractInvalid):
+
+            @semel.tool("y", per="ever")
+            def y(n: int) -> Any:
+                yield n
+
+    def test_a_cancelled_task_is_in_doubt(self) -> None:
+        started = asyncio.Event()
+
+        @semel.tool("cancelled", per="ever")
+        async def cancelled(n: int) -> None:
+            started.set()
+            await asyncio.sleep(60)
+
+        async def main() -> None:
+            task = asyncio.ensure_future(cancelled(1))
+            await started.wait()
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            with self.assertRaises(semel.InDoubt):
+                await cancelled(1)
+
+        asyncio.run(main())
+
+
+if __name__ == "__main__":
+    unittest.main()
