@@ -1,0 +1,106 @@
+"""Which Python values become which JSON, and which are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import json
+import math
+import unittest
+import uuid
+from typing import Any
+
+from semel.encoding import canonical, encode, restore, to_text
+from semel.errors import NotCanonical
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@dataclasses.dataclass
+class Money:
+    amount: decimal.Decimal
+    currency: str
+
+
+class Encoding(unittest.TestCase):
+    def test_plain_values_stay_what_they_are(self) -> None:
+        for value in (None, True, False, 0, -1, 2**53 - 1, 1.5, -0.25, 1e300, 5e-324, "é😀", "", [], {}, [1, [None]]):
+            self.assertEqual(json.loads(to_text(encode(value))), value)
+        self.assertEqual(encode((1, 2)), [1, 2])
+        self.assertEqual(canonical({"b": 1, "a": 2}), canonical({"a": 2, "b": 1}))
+        self.assertNotEqual(canonical({"a": None}), canonical({}))
+
+    def test_what_would_be_another_value_elsewhere_is_refused_with_its_place(self) -> None:
+        cycle: list[Any] = []
+        cycle.append(cycle)
+        refused: list[Any] = [
+            2**53,
+            -(2**53),
+            math.nan,
+            math.inf,
+            "\ud800",
+            b"x",
+            bytearray(b"x"),
+            {1},
+            frozenset(),
+            {1: 2},
+            {"a\udfff": 1},
+            object(),
+            int,
+            datetime.datetime(2026, 1, 1),
+            datetime.timedelta(1),
+            datetime.time(1),
+            decimal.Decimal("NaN"),
+            1j,
+            cycle,
+        ]
+        for value in refused:
+            with self.assertRaises(NotCanonical, msg=repr(value)) as error:
+                encode({"a": [value]})
+            self.assertIn("args.a[0]", error.exception.path or "")
+
+    def test_values_with_one_text(self) -> None:
+        paris = datetime.timezone(datetime.timedelta(hours=1))
+        cases = [
+            (datetime.datetime(2026, 11, 18, 10, tzinfo=paris), "2026-11-18T09:00:00.000Z"),
+            (datetime.datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=datetime.timezone.utc), "2026-01-01T00:00:00.000001Z"),
+            (datetime.date(2026, 11, 18), "2026-11-18"),
+            (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+            (decimal.Decimal("1.50"), "1.5"),
+            (decimal.Decimal("1E+2"), "100"),
+            (decimal.Decimal("-0.00"), "0"),
+            (Colour.RED, "red"),
+            (Money(decimal.Decimal("2.0"), "EUR"), {"amount": "2", "currency": "EUR"}),
+        ]
+        for value, text in cases:
+            self.assertEqual(encode(value), text)
+
+    def test_decimals_never_collide(self) -> None:
+        one = decimal.Decimal("0.1234567890123456789012345678901")
+        other = decimal.Decimal("0.1234567890123456789012345678902")
+        self.assertNotEqual(encode(one), encode(other))
+
+    def test_an_annotation_brings_a_type_back(self) -> None:
+        money = Money(decimal.Decimal("2.5"), "EUR")
+        pairs: list[tuple[Any, Any]] = [
+            (money, Money),
+            ([money], list[Money]),
+            ({"a": money}, dict[str, Money]),
+            ((1, "a"), tuple[int, str]),
+            ((1, 2, 3), tuple[int, ...]),
+            (Colour.RED, Colour | None),
+            (None, Money | None),
+            (datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc), datetime.datetime),
+            (datetime.date(2026, 1, 1), datetime.date),
+            (uuid.UUID(int=7), uuid.UUID),
+        ]
+        for value, hint in pairs:
+            self.assertEqual(restore(json.loads(to_text(encode(value))), hint), value)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,72 @@
+// The Python client (clients/python) with a real server and real kills. Its tests are unittest files; these start them.
+
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { makeVectors } from './vectors.ts';
+
+const client = join(import.meta.dirname, '../../clients/python');
+const folder = mkdtempSync(join(tmpdir(), 'semel-python-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function works(command: string, ...args: string[]): boolean {
+  return spawnSync(command, args, { stdio: 'ignore' }).status === 0;
+}
+
+const isNew = 'import sys, ssl; sys.exit(sys.version_info < (3, 10))';
+const python = ['python3', '/usr/bin/python3'].find((each) => works(each, '-c', isNew));
+if (python === undefined) console.warn('SKIPPED: the Python client was not tested, there is no python3 >= 3.10');
+const mypy = ['mypy', '/usr/bin/mypy'].find((each) => works(each, '--version'));
+if (mypy === undefined) console.warn('SKIPPED: the types of the Python client were not checked, there is no mypy');
+
+async function run(command: string, args: readonly string[], env: Record<string, string> = {}) {
+  const built = process.env.SEMEL_BUILT_COMMAND as string;
+  const child = spawn(command, args, {
+    cwd: client,
+    env: {
+      ...process.env,
+      SEMEL_COMMAND: `'${process.execPath}' '${built}'`,
+      TEST_NODE: process.execPath,
+      TEST_DOOR: join(dirname(built), '../index.js'),
+      PYTHONDONTWRITEBYTECODE: '1',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let text = '';
+  child.stdout.on('data', (part) => (text += part));
+  child.stderr.on('data', (part) => (text += part));
+  const code = await new Promise((resolve) => child.once('close', resolve));
+  return { code, text };
+}
+
+const unittest = async (name: string, env?: Record<string, string>) => {
+  const { code, text } = await run(python as string, ['-m', 'unittest', `tests.${name}`], env);
+  expect(code, text).toBe(0);
+};
+
+describe.skipIf(python === undefined)('the Python client', () => {
+  test('guards sync and async functions', () => unittest('test_tools'));
+  test('sends each value as one JSON value, or refuses it', () => unittest('test_encoding'));
+  test('repeats nothing when it, a TypeScript program or the server is killed', () => unittest('test_kills'));
+
+  test('has the keys of TypeScript', async () => {
+    const file = join(client, 'tests/vectors.json');
+    const own = await makeVectors(1, 300);
+    if (process.env.UPDATE_VECTORS === '1')
+      writeFileSync(file, `[\n${own.map((each) => JSON.stringify(each)).join(',\n')}\n]\n`);
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(own);
+    const more = join(folder, 'vectors.json');
+    writeFileSync(more, JSON.stringify(await makeVectors(2, 10_000)));
+    await unittest('test_vectors', { VECTORS: more });
+  });
+
+  test.skipIf(mypy === undefined)('is clean under mypy --strict', async () => {
+    const cache = join(folder, 'mypy');
+    const options = ['--strict', '--python-version', '3.10', '--cache-dir', cache, 'semel'];
+    const { code, text } = await run(mypy as string, options);
+    expect(code, text).toBe(0);
+  });
+});
