@@ -287,13 +287,13 @@ describe('a relay', () => {
     await transaction((tx) => tool.stage(tx, { to: 'ada' }));
     expect(await semel.outbox.drain()).toMatchObject({ inDoubt: 1 });
     for (let n = 0; n < 3; n += 1) {
-      await sql('UPDATE semel.outbox SET due = 0');
+      await sql('UPDATE semel.outbox SET due = 0, ready = 0');
       expect(await semel.outbox.drain({ maxTries: 1 })).toMatchObject({ inDoubt: 1, dead: 0 });
     }
     expect(sent).toHaveLength(1);
     const [doubt] = (await semel.doubts.list()).items;
     await semel.doubts.resolve(doubt!.ref, 'notLanded', { force: true });
-    await sql('UPDATE semel.outbox SET due = 0');
+    await sql('UPDATE semel.outbox SET due = 0, ready = 0');
     expect(await semel.outbox.drain()).toMatchObject({ delivered: 1 });
     expect(sent).toHaveLength(2);
   });
@@ -364,7 +364,7 @@ describe('a relay', () => {
     await transaction((tx) => tool.stage(tx, { to: 'late' }, { notAfter: Date.now() - 1 }));
     expect(await semel.outbox.drain()).toMatchObject({ delivered: 0, dead: 1 });
     expect(sent).toEqual([]);
-    await sql('UPDATE semel.outbox SET due = 0 WHERE state = 0');
+    await sql('UPDATE semel.outbox SET due = 0, ready = 0 WHERE state = 0');
     await semel.outbox.drain();
     expect(sent).toEqual(['later']);
   });
@@ -395,15 +395,15 @@ describe('a relay', () => {
     await semel.outbox.drain();
     // The relay died before it removed the row; the window ended over a long weekend, and the record was pruned.
     await pool.query(
-      `INSERT INTO ${schema}.outbox (due, staged, namespace, key, contract, version, call, generation)
-       VALUES (0, $1, $2, $3, $4, $5, $6, 1)`,
+      `INSERT INTO ${schema}.outbox (due, ready, staged, namespace, key, contract, version, call, generation)
+       VALUES (0, 0, $1, $2, $3, $4, $5, $6, 1)`,
       [row.staged, row.namespace, row.key, row.contract, row.version, row.call],
     );
     expect(await semel.outbox.drain()).toMatchObject({ delivered: 1 });
     expect(sent).toEqual(['ada']);
     await pool.query(
-      `INSERT INTO ${schema}.outbox (due, staged, namespace, key, contract, version, call, generation)
-       VALUES (0, $1, $2, $3, $4, $5, $6, 1)`,
+      `INSERT INTO ${schema}.outbox (due, ready, staged, namespace, key, contract, version, call, generation)
+       VALUES (0, 0, $1, $2, $3, $4, $5, $6, 1)`,
       [row.staged, row.namespace, row.key, row.contract, row.version, row.call],
     );
     await sql(`DELETE FROM semel.records WHERE namespace = '${row.namespace}'`);
@@ -482,7 +482,7 @@ describe('a relay', () => {
     await open.query('COMMIT');
     open.release();
     // The row was locked, so it is still there; its record says that it was delivered.
-    await sql('UPDATE semel.outbox SET due = 0');
+    await sql('UPDATE semel.outbox SET due = 0, ready = 0');
     expect(await semel.outbox.drain()).toMatchObject({ delivered: 1 });
     expect(await rows(semel)).toEqual([]);
     expect(sent).toEqual(['ada']);

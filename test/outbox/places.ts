@@ -53,7 +53,9 @@ async function openPostgres({ wrap = (store) => store, ...options }: PlaceOption
       }
     },
     rows: async () => (await pool.query(`SELECT * FROM ${schema}.outbox ORDER BY n`)).rows,
-    change: (sql) => pool.query(sql.replace('outbox', `${schema}.outbox`)),
+    // `ready` is due without loans.
+    change: (sql) =>
+      pool.query(sql.replace('outbox', `${schema}.outbox`).replace('due = 0', 'due = 0, ready = 0')),
     async [Symbol.asyncDispose]() {
       await semel.close();
       await pool.end();

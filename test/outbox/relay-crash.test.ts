@@ -62,7 +62,7 @@ describe.each(points)('a relay that dies %s', (dieAt) => {
       if (dieAt === 'before settle') expect(await rowsOf()).toHaveLength(1);
       // The dead relay's lease and its hold on the row run out.
       const isOver = async () => {
-        await pool.query(`UPDATE ${schema}.outbox SET due = 0 WHERE namespace = $1`, [namespace]);
+        await pool.query(`UPDATE ${schema}.outbox SET due = 0, ready = 0 WHERE namespace = $1`, [namespace]);
         await semel.outbox.drain({ tools: [tool] });
         const rows = await rowsOf();
         return rows.length === 0 || (tool === plain && rows[0].state === 1);

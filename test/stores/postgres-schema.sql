@@ -414,6 +414,7 @@ END $$;
 CREATE TABLE semel.outbox (
   n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   due bigint NOT NULL,
+  ready bigint NOT NULL,
   staged bigint NOT NULL,
   generation bigint,
   tries integer NOT NULL DEFAULT 0,
@@ -429,9 +430,9 @@ CREATE TABLE semel.outbox (
   reason text,
   drift text,
   UNIQUE (namespace, key)
-) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500);
 
-CREATE INDEX outbox_due ON semel.outbox (namespace, due, n) WHERE state < 2::smallint;
+CREATE INDEX outbox_due ON semel.outbox (namespace, ready, n) WHERE state < 2::smallint;
 
 CREATE INDEX outbox_groups ON semel.outbox (namespace, group_name, n) WHERE group_name IS NOT NULL;
 
@@ -471,8 +472,8 @@ BEGIN
     now := semel.now_ms();
   END IF;
   FOR tries IN 1..10 LOOP
-    INSERT INTO semel.outbox (due, staged, namespace, key, contract, version, group_name, fingerprint, caller, call)
-      SELECT coalesce(not_before::bigint, now), now, space, keys[1], tool, form, in_group, print, called_by, encoded
+    INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, group_name, fingerprint, caller, call)
+      SELECT coalesce(not_before::bigint, now), coalesce(not_before::bigint, now), now, space, keys[1], tool, form, in_group, print, called_by, encoded
       WHERE (anyway AND tries = 1) OR NOT EXISTS (SELECT FROM semel.records r WHERE r.namespace = space AND r.key = ANY (keys))
       ON CONFLICT (namespace, key) DO NOTHING RETURNING n INTO row_n;
     EXIT WHEN row_n IS NOT NULL;
@@ -490,6 +491,32 @@ BEGIN
     -- It was removed in between.
   END LOOP;
   RETURN json_build_object('place', place, 'now', now, 'n', row_n, 'existing', existing);
+END $$;
+
+CREATE FUNCTION semel.stage_new(space text, only_key text, tool text, form text, in_group text, not_before text, print text, called_by text, encoded text, here text, writer integer) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  entered boolean := pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtext('semel'::text), 'semel.meta'::regclass::oid::integer) IS NULL;
+  now bigint := pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000::numeric)::bigint;
+  row_n bigint;
+BEGIN
+  INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, group_name, fingerprint, caller, call)
+    SELECT coalesce(not_before::bigint, now), coalesce(not_before::bigint, now), now, space, only_key, tool, form, in_group, print,
+      called_by, encoded FROM semel.meta m
+    WHERE m.one AND m.moved_to IS NULL AND NOT m.filling AND m.min_writer OPERATOR(pg_catalog.<=) writer
+      AND m.floor OPERATOR(pg_catalog.>=) 0::bigint AND m.floor OPERATOR(pg_catalog.<=) 9000000000000000::bigint
+      AND pg_catalog.concat_ws(' ', m.incarnation, 'semel.meta'::regclass::oid,
+    extract(epoch FROM pg_catalog.pg_postmaster_start_time()), pg_catalog.current_database()) OPERATOR(pg_catalog.=) here
+      AND NOT EXISTS (SELECT FROM semel.records r WHERE r.namespace OPERATOR(pg_catalog.=) space AND r.key OPERATOR(pg_catalog.=) only_key)
+    ON CONFLICT (namespace, key) DO NOTHING RETURNING n INTO row_n;
+  IF row_n IS NULL THEN
+    RETURN semel.stage(space, ARRAY[only_key]::text, tool, form, in_group, 'false'::text, not_before, print, called_by, encoded,
+      false, writer);
+  END IF;
+  IF pg_catalog.current_setting('synchronous_commit'::text) OPERATOR(pg_catalog.=) 'off'::text THEN
+    PERFORM pg_catalog.set_config('synchronous_commit'::text, 'on'::text, true);
+  END IF;
+  RETURN pg_catalog.concat(row_n, ' ', pg_catalog.pg_backend_pid());
 END $$;
 
 CREATE FUNCTION semel.note_drift(row_n bigint, fields text) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off
@@ -525,11 +552,11 @@ BEGIN
   now := semel.now_ms();
   WITH picked AS (
     SELECT o.n FROM semel.outbox o
-    WHERE o.namespace = space AND o.due <= now AND o.state < 2::smallint
+    WHERE o.namespace = space AND o.ready <= now AND o.due <= now AND o.state < 2::smallint
       AND o.contract = ANY (ARRAY(SELECT json_array_elements_text(contracts::json)))
       AND (o.group_name IS NULL OR NOT EXISTS (SELECT FROM semel.outbox e
         WHERE e.namespace = space AND e.group_name = o.group_name AND e.n < o.n AND NOT (skip AND e.state > 0)))
-    ORDER BY o.due, o.n LIMIT most FOR UPDATE SKIP LOCKED
+    ORDER BY o.ready, o.n LIMIT most FOR UPDATE SKIP LOCKED
   ), lent AS (
     UPDATE semel.outbox o SET due = now + hold FROM picked p WHERE o.n = p.n RETURNING o.*
   )
@@ -645,7 +672,7 @@ BEGIN
     SELECT a.* FROM json_to_recordset(others) AS a (n bigint, due bigint, state smallint, wait bigint, reason text, spent integer)
     JOIN semel.outbox o ON o.n = a.n AND o.due = a.due FOR UPDATE OF o SKIP LOCKED
   )
-  UPDATE semel.outbox o SET state = e.state, due = now + e.wait, reason = e.reason,
+  UPDATE semel.outbox o SET state = e.state, due = now + e.wait, ready = now + e.wait, reason = e.reason,
     tries = o.tries + e.spent, generation = CASE WHEN e.spent > 0 THEN NULL ELSE o.generation END
   FROM ended e WHERE o.n = e.n;
 END $$;

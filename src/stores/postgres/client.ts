@@ -106,7 +106,7 @@ function prepareStatements(
 }
 
 /** A pooler gave us a session that has not prepared the statement. Nothing was run; stop naming statements. */
-function isUnknownStatement(error: unknown): boolean {
+export function isUnknownStatement(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   return code === '26000' || code === '42P05' || code === '0A000';
 }

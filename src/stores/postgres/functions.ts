@@ -57,7 +57,7 @@ const entry = `IF current_setting('transaction_isolation') <> 'read committed' T
   entered := pg_advisory_xact_lock_shared${gate} IS NULL;`;
 
 /** Above it JavaScript cannot tell two fences apart: somebody has changed the lowest one. */
-const mostFence = 9_000_000_000_000_000;
+export const mostFence = 9_000_000_000_000_000;
 
 /** Fails if the ledger is damaged, or closed to users or to this version. May read more, in the same statement. */
 export const readStanding = (

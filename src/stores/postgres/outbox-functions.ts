@@ -1,15 +1,18 @@
 // The table of the outbox and its SQL functions. They keep rows and lend them; they never decide whether an effect may run.
 // `semel` stands for the schema.
 
-import { admission, byKey, byKeyAlone, declarations, gate, readStanding } from './functions.ts';
+import { admission, byKey, byKeyAlone, declarations, gate, mostFence, readStanding } from './functions.ts';
 import { packed } from './rows.ts';
 
 export function outboxTables(): readonly string[] {
   return [
-    // state: see src/store/outbox.ts. due: not taken before. Rows come and go quickly, so vacuum early.
+    // state: see src/store/outbox.ts. due: not taken before. ready: the same without loans, so never later; it is indexed
+    // instead of `due`, so that lending a row rewrites no index, if its page has room. Rows come and go quickly, so
+    // vacuum early.
     `CREATE TABLE semel.outbox (
   n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   due bigint NOT NULL,
+  ready bigint NOT NULL,
   staged bigint NOT NULL,
   generation bigint,
   tries integer NOT NULL DEFAULT 0,
@@ -25,8 +28,8 @@ export function outboxTables(): readonly string[] {
   reason text,
   drift text,
   UNIQUE (namespace, key)
-) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500)`,
-    'CREATE INDEX outbox_due ON semel.outbox (namespace, due, n) WHERE state < 2::smallint',
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500)`,
+    'CREATE INDEX outbox_due ON semel.outbox (namespace, ready, n) WHERE state < 2::smallint',
     'CREATE INDEX outbox_groups ON semel.outbox (namespace, group_name, n) WHERE group_name IS NOT NULL',
   ];
 }
@@ -47,6 +50,8 @@ const durable = `IF current_setting('synchronous_commit') = 'off' THEN
  */
 export const place: string = `pg_catalog.concat_ws(' ', m.incarnation, 'semel.meta'::regclass::oid,
     extract(epoch FROM pg_catalog.pg_postmaster_start_time()), pg_catalog.current_database())`;
+
+const qualifiedGate = gate.slice(1, -1).replace("hashtext('semel')", "pg_catalog.hashtext('semel'::text)");
 
 /**
  * Parameters of `stage`, each a text, which every driver sends alike; then `anyway` and `writer`. Not one JSON document: Postgres
@@ -91,8 +96,8 @@ BEGIN
     now := semel.now_ms();
   END IF;
   FOR tries IN 1..10 LOOP
-    INSERT INTO semel.outbox (due, staged, namespace, key, contract, version, group_name, fingerprint, caller, call)
-      SELECT coalesce(not_before::bigint, now), now, space, keys[1], tool, form, in_group, print, called_by, encoded
+    INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, group_name, fingerprint, caller, call)
+      SELECT coalesce(not_before::bigint, now), coalesce(not_before::bigint, now), now, space, keys[1], tool, form, in_group, print, called_by, encoded
       WHERE (anyway AND tries = 1) OR NOT EXISTS (SELECT FROM semel.records r WHERE ${known})
       ON CONFLICT (namespace, key) DO NOTHING RETURNING n INTO row_n;
     EXIT WHEN row_n IS NOT NULL;
@@ -108,6 +113,57 @@ BEGIN
     -- It was removed in between.
   END LOOP;
   RETURN json_build_object('place', place, 'now', now, 'n', row_n, 'existing', existing);
+END $$`;
+}
+
+/**
+ * The parameters of `stage` for an ordinary staging, and in which ledger the caller believes to be: `place`.
+ */
+export const stageNewParameters = [
+  'space',
+  'only_key',
+  'tool',
+  'form',
+  'in_group',
+  'not_before',
+  'print',
+  'called_by',
+  'encoded',
+  'here',
+] as const;
+
+/**
+ * The ordinary case of `stage`: an intent with one key, of which the ledger knows nothing. One INSERT, which checks everything
+ * on its way; if anything is not as expected it writes nothing, and `stage` finds out what. Every setting and statement of a
+ * function costs each staging some microseconds, so all names are qualified here instead, and no table has a second plan:
+ * without sequential scans there is only its key.
+ */
+export function stageNewFunction(): string {
+  const parameters = stageNewParameters.map((name) => `${name} text`).join(', ');
+  const equals = 'OPERATOR(pg_catalog.=)';
+  return `CREATE FUNCTION semel.stage_new(${parameters}, writer integer) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  entered boolean := pg_catalog.pg_advisory_xact_lock_shared(${qualifiedGate}) IS NULL;
+  now bigint := pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000::numeric)::bigint;
+  row_n bigint;
+BEGIN
+  INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, group_name, fingerprint, caller, call)
+    SELECT coalesce(not_before::bigint, now), coalesce(not_before::bigint, now), now, space, only_key, tool, form, in_group, print,
+      called_by, encoded FROM semel.meta m
+    WHERE m.one AND m.moved_to IS NULL AND NOT m.filling AND m.min_writer OPERATOR(pg_catalog.<=) writer
+      AND m.floor OPERATOR(pg_catalog.>=) 0::bigint AND m.floor OPERATOR(pg_catalog.<=) ${mostFence}::bigint
+      AND ${place} ${equals} here
+      AND NOT EXISTS (SELECT FROM semel.records r WHERE r.namespace ${equals} space AND r.key ${equals} only_key)
+    ON CONFLICT (namespace, key) DO NOTHING RETURNING n INTO row_n;
+  IF row_n IS NULL THEN
+    RETURN semel.stage(space, ARRAY[only_key]::text, tool, form, in_group, 'false'::text, not_before, print, called_by, encoded,
+      false, writer);
+  END IF;
+  IF pg_catalog.current_setting('synchronous_commit'::text) ${equals} 'off'::text THEN
+    PERFORM pg_catalog.set_config('synchronous_commit'::text, 'on'::text, true);
+  END IF;
+  RETURN pg_catalog.concat(row_n, ' ', pg_catalog.pg_backend_pid());
 END $$`;
 }
 
@@ -134,11 +190,11 @@ BEGIN
   now := semel.now_ms();
   WITH picked AS (
     SELECT o.n FROM semel.outbox o
-    WHERE o.namespace = space AND o.due <= now AND o.state < 2::smallint
+    WHERE o.namespace = space AND o.ready <= now AND o.due <= now AND o.state < 2::smallint
       AND o.contract = ANY (ARRAY(SELECT json_array_elements_text(contracts::json)))
       AND (o.group_name IS NULL OR NOT EXISTS (SELECT FROM semel.outbox e
         WHERE e.namespace = space AND e.group_name = o.group_name AND e.n < o.n AND NOT (skip AND e.state > 0)))
-    ORDER BY o.due, o.n LIMIT most FOR UPDATE SKIP LOCKED
+    ORDER BY o.ready, o.n LIMIT most FOR UPDATE SKIP LOCKED
   ), lent AS (
     UPDATE semel.outbox o SET due = now + hold FROM picked p WHERE o.n = p.n RETURNING o.*
   )
@@ -206,7 +262,7 @@ BEGIN
     SELECT a.* FROM json_to_recordset(others) AS a (n bigint, due bigint, state smallint, wait bigint, reason text, spent integer)
     JOIN semel.outbox o ON o.n = a.n AND o.due = a.due FOR UPDATE OF o SKIP LOCKED
   )
-  UPDATE semel.outbox o SET state = e.state, due = now + e.wait, reason = e.reason,
+  UPDATE semel.outbox o SET state = e.state, due = now + e.wait, ready = now + e.wait, reason = e.reason,
     tries = o.tries + e.spent, generation = CASE WHEN e.spent > 0 THEN NULL ELSE o.generation END
   FROM ended e WHERE o.n = e.n;
 END $$`;

@@ -38,7 +38,7 @@ export function postgresOutbox({ open, query, schema, where }: OutboxOptions): O
     find: sql(
       `SELECT ${outboxJson}::text AS answer FROM semel.outbox o WHERE o.namespace = $1 AND o.key = $2`,
     ),
-    retry: sql(`UPDATE semel.outbox SET state = 0, due = 0, tries = 0, generation = NULL,
+    retry: sql(`UPDATE semel.outbox SET state = 0, due = 0, ready = 0, tries = 0, generation = NULL,
       reason = 'a person said to deliver it again' WHERE n = $1::bigint RETURNING n::text AS answer`),
     drop: sql('DELETE FROM semel.outbox WHERE n = $1::bigint RETURNING n::text AS answer'),
   };
@@ -136,6 +136,15 @@ export function encodeIntent(intent: Intent): readonly (string | null)[] {
   const due = notBefore === null ? null : String(notBefore);
   const { fingerprint, caller, call } = intent;
   return [namespace, keys, contract, version, group, String(strict), due, fingerprint, caller, call];
+}
+
+/** What `semel.stage_new` gets, in the order of `stageNewParameters`; undefined if the intent is not for it. */
+export function encodeNewIntent(intent: Intent, here: string): readonly (string | null)[] | undefined {
+  const { namespace, key, olderKeys, contract, version, group, strict, notBefore } = intent;
+  if (strict || olderKeys.length > 0) return undefined;
+  const due = notBefore === null ? null : String(notBefore);
+  const { fingerprint, caller, call } = intent;
+  return [namespace, key, contract, version, group, due, fingerprint, caller, call, here];
 }
 
 /** What `semel.stage` answers. */

@@ -28,6 +28,7 @@ import {
   noteDriftFunction,
   outboxTables,
   stageFunction,
+  stageNewFunction,
   takeFunction,
 } from './outbox-functions.ts';
 
@@ -129,6 +130,7 @@ AS $$ SELECT pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) O
   [
     ...outboxTables(),
     stageFunction(),
+    stageNewFunction(),
     noteDriftFunction(),
     takeFunction(),
     markFunction(),

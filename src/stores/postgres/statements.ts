@@ -29,7 +29,7 @@ export function buildStatements(schema: string, sender: Sender): Record<Question
       question,
       {
         text: qualify(schema, callOf(sender, of, list, parameters.length + 1)),
-        name: nameStatement(`semel ${schemaVersion} ${question} ${schema}`),
+        name: nameStatement(question, schema),
       },
     ];
   });
@@ -64,6 +64,7 @@ export function parseAnswer(row: Record<string, unknown> | undefined): readonly 
 }
 
 /** Postgres truncates longer names, and two of them could collide. */
-function nameStatement(name: string): string | undefined {
+export function nameStatement(question: string, schema: string): string | undefined {
+  const name = `semel ${schemaVersion} ${question} ${schema}`;
   return name.length > 63 ? undefined : name;
 }

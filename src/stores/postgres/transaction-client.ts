@@ -2,6 +2,7 @@
 // pool or a client without a transaction: what is written there would commit by itself.
 
 import { SemelError } from '../../core/errors.ts';
+import { isUnknownStatement } from './client.ts';
 
 type Rows = readonly Record<string, unknown>[];
 
@@ -11,7 +12,9 @@ export interface CallerTransaction {
   /** The driver shows that a transaction is open; otherwise only a savepoint proves it. */
   readonly isKnownOpen: boolean;
   /** Every value is a text: drivers differ in how they send numbers and lists. */
-  query(text: string, values?: readonly (string | null)[]): Promise<Rows>;
+  query(text: string, values?: readonly (string | null)[], name?: string): Promise<Rows>;
+  /** The server process that answered: one of the client's own may keep named statements prepared. */
+  learnSession?(pid: number): void;
   /** Undoes what `work` wrote if it rejects. */
   savepoint<T>(work: (inner: CallerTransaction) => Promise<T>): Promise<T>;
 }
@@ -136,14 +139,33 @@ const plain: Shape = {
   },
   adapt(handle) {
     const client = handle as unknown as {
-      query(text: string, values: readonly unknown[]): Promise<unknown>;
+      query(text: string | object, values?: readonly unknown[]): Promise<unknown>;
     };
     const isKnownOpen = has(handle, 'getTransactionStatus');
-    return byStatements(handle, isKnownOpen, async (text, values) =>
-      toRows(await client.query(text, values)),
-    );
+    const ask: Ask = async (text, values, name) => {
+      if (name === undefined || !mayPrepare || !ownSessions.has(handle))
+        return toRows(await client.query(text, values));
+      try {
+        return toRows(await client.query({ name, text, values }));
+      } catch (error) {
+        if (isUnknownStatement(error)) mayPrepare = false;
+        throw error;
+      }
+    };
+    return {
+      ...byStatements(handle, isKnownOpen, ask),
+      learnSession(pid) {
+        // Behind a pooler, each transaction may have another session, and a client is given the number of none of them.
+        if (isKnownOpen && handle.processID === pid) ownSessions.add(handle);
+      },
+    };
   },
 };
+
+/** `pg` clients with a server process of their own: statements stay prepared there. */
+const ownSessions = new WeakSet<object>();
+/** False once a session had forgotten them, for instance after the caller's DISCARD ALL: then it does so again. */
+let mayPrepare = true;
 
 /** In this order: some have the methods of others too. */
 const shapes: readonly Shape[] = [postgresJs, drizzle, kysely, prisma, plain];
@@ -158,15 +180,13 @@ function toRows(result: unknown): Rows {
   });
 }
 
-function byStatements(
-  tx: unknown,
-  isKnownOpen: boolean,
-  ask: (text: string, values: readonly (string | null)[]) => Promise<Rows>,
-): CallerTransaction {
+type Ask = (text: string, values: readonly (string | null)[], name?: string) => Promise<Rows>;
+
+function byStatements(tx: unknown, isKnownOpen: boolean, ask: Ask): CallerTransaction {
   const transaction: CallerTransaction = {
     tx,
     isKnownOpen,
-    query: (text, values = []) => ask(text, [...values]),
+    query: (text, values = [], name) => ask(text, [...values], name),
     async savepoint(work) {
       await ask(`SAVEPOINT ${savepointName}`, []);
       try {

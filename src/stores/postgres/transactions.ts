@@ -10,15 +10,15 @@ import type { RemoteBackend } from '../../store/remote/backend.ts';
 import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { InTransaction, Transactions } from '../../store/transaction.ts';
 import { encodeArray } from './array.ts';
-import { type Connection, isTrue } from './client.ts';
+import { type Connection, isTrue, isUnknownStatement } from './client.ts';
 import { type Call, encodeEvent, exchange } from './exchange.ts';
 import { isConflict, isLockTimeout, judge, readSqlState } from './failure.ts';
 import { hides } from './open.ts';
-import { encodeIntent, type StageAnswer, toRow } from './outbox.ts';
-import { place, stageParameters } from './outbox-functions.ts';
+import { encodeIntent, encodeNewIntent, type StageAnswer, toRow } from './outbox.ts';
+import { place, stageNewParameters, stageParameters } from './outbox-functions.ts';
 import { decodeFound, type Packed } from './rows.ts';
 import { qualify, schemaVersion } from './schema.ts';
-import { buildStatements, encodeValues, parseAnswer } from './statements.ts';
+import { buildStatements, encodeValues, nameStatement, parseAnswer } from './statements.ts';
 import { adaptTransaction, type CallerTransaction, notOpenError } from './transaction-client.ts';
 
 interface TransactionsOptions {
@@ -76,6 +76,9 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
   const stageText = (anyway: boolean) =>
     qualify(schema, `SELECT semel.stage(${stageList}, ${anyway}, ${schemaVersion}) AS answer`);
   const stageTexts = { first: stageText(false), anyway: stageText(true) };
+  const newList = stageNewParameters.map((_, index) => `$${index + 1}`).join(', ');
+  const stageNewName = nameStatement('stage', schema);
+  const stageNewText = qualify(schema, `SELECT semel.stage_new(${newList}, ${schemaVersion}) AS answer`);
   const driftText = qualify(schema, 'SELECT semel.note_drift($1::text::bigint, $2::text)::text AS answer');
   let knownPlace: string | undefined;
 
@@ -105,7 +108,8 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
       }
     },
     async stage(tx, intent, mayStage) {
-      let answer = await stage(tx, intent, false);
+      let answer = await stageNew(tx, intent);
+      if (typeof answer === 'number') return { n: answer };
       while (answer.records !== undefined) {
         const time = { wall: answer.now, mono: answer.now, boot: 'store', steady: true };
         const found = answer.records.map((values) => view(decodeFound(values as Packed).row, time));
@@ -123,7 +127,7 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
       );
     },
     async noteDrift(tx, n, fields) {
-      await send(tx, driftText, [String(n), JSON.stringify(fields)]);
+      await send(adaptTransaction(tx), driftText, [String(n), JSON.stringify(fields)]);
     },
   };
 
@@ -135,23 +139,47 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
 
   /** Proves that a transaction is open, if the driver does not show it; undoes nothing. */
   async function send(
-    tx: unknown,
+    transaction: CallerTransaction,
     text: string,
     values: readonly (string | null)[],
+    name?: string,
   ): Promise<Row | undefined> {
-    const transaction = adaptTransaction(tx);
     await options.open();
     try {
       return await (transaction.isKnownOpen
-        ? ask(transaction, text, values)
+        ? ask(transaction, text, values, name)
         : transaction.savepoint((inner) => ask(inner, text, values)));
     } catch (error) {
       throw isElsewhere(error) ? otherPlaceError(error) : explain(error);
     }
   }
 
+  /** The number of its row, in the ordinary case. */
+  async function stageNew(tx: unknown, intent: Intent): Promise<number | StageAnswer> {
+    await options.open();
+    if (knownPlace === undefined) await learnPlace();
+    const values = encodeNewIntent(intent, knownPlace as string);
+    if (values === undefined) return stage(tx, intent, false);
+    const transaction = adaptTransaction(tx);
+    const said = (await send(transaction, stageNewText, values, stageNewName))?.answer as string;
+    if (!said.startsWith('{')) {
+      // Its place was compared where it was written.
+      const [n, pid] = said.split(' ');
+      transaction.learnSession?.(Number(pid));
+      return Number(n);
+    }
+    const answer = JSON.parse(said) as StageAnswer;
+    await checkPlace(answer.place);
+    return answer;
+  }
+
   async function stage(tx: unknown, intent: Intent, isAnyway: boolean): Promise<StageAnswer> {
-    const row = await send(tx, isAnyway ? stageTexts.anyway : stageTexts.first, encodeIntent(intent));
+    const transaction = adaptTransaction(tx);
+    const row = await send(
+      transaction,
+      isAnyway ? stageTexts.anyway : stageTexts.first,
+      encodeIntent(intent),
+    );
     const answer = JSON.parse(row?.answer as string) as StageAnswer;
     // If it was another ledger, the caller's transaction is to be rolled back.
     await checkPlace(answer.place);
@@ -167,6 +195,11 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
       return new SemelError('INVALID_ARGS', 'The transaction has failed already.', {
         path: 'tx',
         next: 'Nothing was run. Roll it back, and start again.',
+        cause: error,
+      });
+    if (isUnknownStatement(error))
+      return new SemelError('STORE_UNAVAILABLE', 'The session has lost its prepared statements.', {
+        next: 'Nothing was staged. Roll the transaction back, and start again: no further statement is prepared.',
         cause: error,
       });
     if (isLockTimeout(error))
@@ -304,9 +337,10 @@ async function ask(
   inner: CallerTransaction,
   text: string,
   values: readonly (string | null)[] = [],
+  name?: string,
 ): Promise<Row | undefined> {
   try {
-    const [row] = await inner.query(text, values);
+    const [row] = await inner.query(text, values, name);
     return row;
   } catch (error) {
     const thrown = findDriverError(error);

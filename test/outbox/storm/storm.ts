@@ -178,7 +178,7 @@ export async function outboxStorm(options: OutboxStormOptions): Promise<OutboxSt
       await semel.doubts.sweep();
       await person.look();
       await person.lookAtOrphans();
-      await pool.query('UPDATE semel.outbox SET due = 0 WHERE state < 2');
+      await pool.query('UPDATE semel.outbox SET due = 0, ready = 0 WHERE state < 2');
       await semel.outbox.drain({
         tools: [...tools.values()],
         maxTries: 100,
@@ -232,7 +232,8 @@ async function cutConnections(pool: pg.Pool, chance: Chance): Promise<number> {
 
 /** What is in doubt is looked at every half minute: too rarely for a storm. */
 async function nudge(pool: pg.Pool): Promise<void> {
-  await pool.query('UPDATE semel.outbox SET due = least(due, semel.now_ms() + 500) WHERE state = 1');
+  await pool.query(`UPDATE semel.outbox SET due = least(due, semel.now_ms() + 500),
+    ready = least(ready, semel.now_ms() + 500) WHERE state = 1`);
 }
 
 const known = (name: string): object => (targets() as Record<string, object>)[name] ?? {};
