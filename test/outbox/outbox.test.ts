@@ -235,6 +235,33 @@ describe('staging', () => {
 });
 
 describe('a relay', () => {
+  test('reads as many rows as it takes, however many wait, and rewrites no index', async () => {
+    await using semel = create();
+    const { tool } = mailer(semel);
+    await transaction((tx) => tool.stage(tx, { to: 'ada' }));
+    await pool.query(
+      `INSERT INTO ${schema}.outbox (due, ready, staged, namespace, key, contract, version, call)
+       SELECT due, ready, staged, namespace, key || i, contract, version, call
+       FROM ${schema}.outbox, generate_series(1, 5000) AS i WHERE namespace = $1`,
+      [semel.namespace],
+    );
+    await transaction(async (tx) => {
+      const answer = `SELECT ${schema}.take($1, '["mail.send"]', 10, 30000, false, 1000) AS taken`;
+      const [taken] = (await tx.query(answer, [semel.namespace])).rows;
+      expect(JSON.parse(taken.taken)).toHaveLength(10);
+      const [counted] = (
+        await tx.query(
+          `SELECT idx_tup_fetch::int AS fetched, n_tup_hot_upd::int AS rewritten FROM pg_stat_xact_user_tables
+           WHERE schemaname = $1 AND relname = 'outbox'`,
+          [schema],
+        )
+      ).rows;
+      // Once to find it, and once to write it.
+      expect(counted.fetched).toBeLessThanOrEqual(30);
+      expect(counted.rewritten).toBe(10);
+    });
+  });
+
   test('retries what did not land, with a growing pause, until it is dead with its reason', async () => {
     await using semel = create();
     const { tool, sent } = mailer(semel, () => {

@@ -174,12 +174,18 @@ AS $$ UPDATE semel.outbox o SET drift = fields WHERE o.n = row_n $$`;
 }
 
 /**
+ * Reads an index from its beginning and stops at the limit. A bitmap of it, sorted, would be all rows that wait, at every poll;
+ * and only an index scan marks the entries of removed rows, which others then skip.
+ */
+const inIndexOrder = 'SET enable_bitmapscan = off SET enable_sort = off';
+
+/**
  * Lends rows that are due. Rows that another relay is taking right now are skipped; the lock ends with this statement. Of a
  * group only the first row is lent, and with \`skip\` the first that is neither in doubt nor dead, besides those in doubt.
  */
 export function takeFunction(): string {
   return `CREATE FUNCTION semel.take(space text, contracts text, most integer, hold bigint, skip boolean, writer integer)
-RETURNS text LANGUAGE plpgsql ${byKey} AS $$
+RETURNS text LANGUAGE plpgsql ${byKey} ${inIndexOrder} AS $$
 #variable_conflict use_column
 DECLARE
   ${declarations}
