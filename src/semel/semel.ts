@@ -54,7 +54,13 @@ import {
   knownKey,
   overrideStore,
 } from './tool-internals.ts';
-import { type AnyDefinition, createStepTool, createToolbox, type KnownTool } from './toolbox.ts';
+import {
+  type AnyDefinition,
+  type CallEntry,
+  createStepTool,
+  createToolbox,
+  type KnownTool,
+} from './toolbox.ts';
 
 export interface Semel extends AsyncDisposable {
   readonly namespace: string;
@@ -245,13 +251,13 @@ export function createSemel(options: SemelOptions = {}): Semel {
   }
 
   if (mode.announcement !== undefined) warnOnce(mode.announcement);
+  const entry: CallEntry = { run: pipeline.run, runHere: shortest.run };
   const toolbox = createToolbox({
     defaults,
     isDevelopment: mode.isDevelopment,
     warnOnce,
     prepare,
-    run: pipeline.run,
-    runHere: shortest.run,
+    entry,
     clone,
   });
 
@@ -400,6 +406,15 @@ export function createSemel(options: SemelOptions = {}): Semel {
     },
     find: toolbox.find,
     listTools: toolbox.list,
+    wrapCalls(wrap) {
+      const { run, runWith, runAfter } = pipeline;
+      const { runHere } = entry;
+      pipeline.run = (call) => wrap(call, () => run(call));
+      pipeline.runWith = async (call, body) => wrap(call, () => runWith(call, body));
+      pipeline.runAfter = async (call, before) => wrap(call, () => runAfter(call, before));
+      entry.run = pipeline.run;
+      entry.runHere = (call) => wrap(call, () => runHere(call));
+    },
     pipelineOn(other) {
       const book = createLedger({ store: other, clock, random, cache: { maxBytes: 0, maxAgeMs: 0 } });
       return {

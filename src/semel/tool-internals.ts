@@ -1,7 +1,7 @@
 // What adapters, guards, patterns and semel/testing reach behind a tool or a Semel instance: warnings, a name, the lease of an
 // open attempt, a clone as another process would have it, the path of its calls. Not public; it may change in any release. Symbols are shared by name, so that two loaded copies of semel agree.
 
-import type { Call, Pipeline } from '../call/index.ts';
+import type { Call, Pipeline, Result } from '../call/index.ts';
 import type { Clock, Random } from '../core/clock.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Store } from '../store/store.ts';
@@ -37,6 +37,8 @@ export interface Engine {
   find(contract: string): KnownTool | undefined;
   /** Every tool, by its current name. */
   listTools(): readonly string[];
+  /** From now on every call of this instance runs inside `wrap`, which must return what `run` gives. */
+  wrapCalls(wrap: (call: Call, run: () => Result | Promise<Result>) => Result | Promise<Result>): void;
   /** The same path for calls on another store; no call of this instance shares an execution or a cache with it. */
   pipelineOn(store: Store): { readonly pipeline: Pipeline; readonly ledger: Ledger };
 }

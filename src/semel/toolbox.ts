@@ -61,15 +61,20 @@ export interface Toolbox {
 
 export type AnyDefinition = ToolDefinition<unknown, unknown, unknown, IfBusy, StandardSchema | undefined>;
 
+/** Where calls enter the pipeline. Not constant: tracing wraps it, and the usual call pays nothing for that. */
+export interface CallEntry {
+  run: (call: Call) => Result | Promise<Result>;
+  /** The same, a step shorter, for a call that belongs where the code around it does. */
+  runHere: (call: Call) => Result | Promise<Result>;
+}
+
 export interface ToolboxSource {
   readonly defaults: ContractDefaults;
   readonly isDevelopment: boolean;
   readonly warnOnce: (message: string) => void;
   /** Returns a promise only if it has to wait, like `run`. */
   readonly prepare: (known: KnownTool, args: unknown, options: CallOptions) => Call | Promise<Call>;
-  readonly run: (call: Call) => Result | Promise<Result>;
-  /** The same, a step shorter, for a call that belongs where the code around it does. */
-  readonly runHere: (call: Call) => Result | Promise<Result>;
+  readonly entry: CallEntry;
   readonly clone: (definition: AnyDefinition, change: CloneChanges) => Clone;
 }
 
@@ -78,8 +83,7 @@ export function createToolbox({
   isDevelopment,
   warnOnce,
   prepare,
-  run,
-  runHere,
+  entry,
   clone,
 }: ToolboxSource): Toolbox {
   const shapes = new Map<string, string>();
@@ -130,7 +134,11 @@ export function createToolbox({
     try {
       const call = prepare(known, args, options);
       calling = pace(
-        call instanceof Promise ? call.then(run) : belongsHere(call) ? runHere(call) : run(call),
+        call instanceof Promise
+          ? call.then(entry.run)
+          : belongsHere(call)
+            ? entry.runHere(call)
+            : entry.run(call),
       );
     } catch (error) {
       calling = pace(Promise.reject(error));
@@ -180,7 +188,9 @@ export function createToolbox({
       const attempt = async (args: unknown, options: CallOptions = noOptions): Promise<Result> => {
         try {
           const call = prepare(known, args, options);
-          return withErrorReceipt(await pace(call instanceof Promise ? call.then(run) : run(call)));
+          return withErrorReceipt(
+            await pace(call instanceof Promise ? call.then(entry.run) : entry.run(call)),
+          );
         } catch (error) {
           const receipt = emptyReceipt(contract.name);
           return pace({
