@@ -4,7 +4,6 @@ import { incident as crashAfterSend } from './crash-after-send.ts';
 import type { Incident } from './incident.ts';
 import { incident as keyOrder } from './key-order.ts';
 import { incident as mailAfterTimeout } from './mail-after-timeout.ts';
-import { anchorOf, summaryTable } from './page.ts';
 import { incident as parallelRetries } from './parallel-retries.ts';
 import { incident as rewordedBody } from './reworded-body.ts';
 import { incident as zombie } from './zombie.ts';
@@ -54,13 +53,6 @@ export function whyPage(): string {
 For anyone who asks: isn't a retry, a lock or a cache enough? This is how the usual ways fail. \`npm run incidents\` plays each with real
 processes, and writes this page.
 
-The numbers are effects that landed:
-
-${summaryTable(
-  reasons.map(({ incident }) => incident),
-  link,
-)}
-
 ${reasons.map(section).join('\n')}
 ## What to do instead
 
@@ -69,13 +61,9 @@ ${reasons.map(section).join('\n')}
 3. **Record the outcome** afterwards.
 4. **If a claim has no outcome, say so.** Only the target, or a person who looks, can know what happened.
 
-That is what semel does. [Incidents](../guides/incidents.md) shows how it ends with semel, [agents](../guides/agents.md) the line of code,
+That is what semel does. [Incidents](../guides/incidents.md) has the numbers, and how each ends with semel; [agents](../guides/agents.md) the line of code,
 [semantics](../reference/semantics.md) the rules.
 `;
-}
-
-function link({ title }: Incident): string {
-  return `[${title}](../guides/incidents.md#${anchorOf(title)})`;
 }
 
 function section({ incident, heading, usual }: Reason): string {
