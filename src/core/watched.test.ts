@@ -28,6 +28,6 @@ test('without anybody it is not heard, and ends no process', async () => {
   expect(promise).toBeInstanceOf(Promise);
 });
 
-test('what is made of it is a plain promise', () => {
+test('promises derived from it are plain promises', () => {
   expect(Watched.of(Promise.resolve(1)).then(ignore)).not.toBeInstanceOf(Watched);
 });

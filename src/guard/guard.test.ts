@@ -77,7 +77,7 @@ test.each<[string, unknown, RegExp]>([
   },
 );
 
-test('fields that only sound like it are none', () => {
+test('fields that only sound similar are not', () => {
   const semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
   const schema = z.object({
     key: z.string(),
@@ -112,7 +112,7 @@ function shopOf() {
   return { semel, warnings };
 }
 
-test('a conversation is not guessed: what it alone bounds would be one for strangers', async () => {
+test('a conversation is not guessed: strangers would share what is once per conversation', async () => {
   await using semel = shopOf().semel;
   const perConversation = { effect: 'write-non-idempotent', per: 'conversation' } as const;
   const guard = createGuard(semel, 'mail', perConversation);
@@ -175,7 +175,7 @@ test('ids that restart in every run do not distinguish runs', async () => {
   expect(await second(guessAt([opening], 'call_0'), guessAt(later, 'call_1'))).toMatchObject(held);
 });
 
-test('where the program names the callers, the same words of two are two, and those of one are one', async () => {
+test('if the program names the callers, equal words from two callers are two intents, from one caller one', async () => {
   const [one, other] = [guessAt([opening], ids[0]), guessAt([opening], ids[1])];
   expect(await second(one, other, ['ann', 'bob'])).toMatchObject({ answer: { value: 'for 2' }, sent: 2 });
   expect(await second(one, other, ['ann', 'ann'])).toMatchObject(replayed);

@@ -145,7 +145,7 @@ test('a renewal overtakes a queue of claims that is longer than a batch', async 
   expect(batches[0]).toContain('renew');
 });
 
-test('a flood of claims leaves a quarter of each batch to those who settle', async () => {
+test('a flood of claims leaves a quarter of each batch to settlements', async () => {
   const { queue, batches } = bench({ cap: 8 });
   for (let i = 0; i < 20; i += 1) void queue.add('claiming', `claim ${i}`);
   for (let i = 0; i < 20; i += 1) void queue.add('settling', `settle ${i}`);
@@ -153,7 +153,7 @@ test('a flood of claims leaves a quarter of each batch to those who settle', asy
   expect(batches[0]?.filter((piece) => piece.startsWith('settle'))).toEqual(['settle 0', 'settle 1']);
 });
 
-test('a batch that fails is halved until the guilty piece stands alone', async () => {
+test('a batch that fails is bisected until the failing call is alone', async () => {
   const { flush, asked } = failingOn('p5');
   const { queue } = bench({ flush });
   const pieces = Array.from({ length: 8 }, (_, i) => `p${i}`);
@@ -165,7 +165,7 @@ test('a batch that fails is halved until the guilty piece stands alone', async (
   expect(asked).toEqual([8, 4, 4, 2, 1, 1, 2]);
 });
 
-test('several guilty pieces each stand alone', async () => {
+test('several failing calls are each isolated', async () => {
   const { flush } = failingOn('p0', 'p6');
   const { queue } = bench({ flush });
   const pieces = Array.from({ length: 7 }, (_, i) => `p${i}`);

@@ -23,7 +23,7 @@ test('wall clock and uptime that go together are steady, and nothing needs to be
 });
 
 test.each([2 * minute, -2 * minute, 90_000, -90_000])(
-  'a difference of %d ms is no more than a correction',
+  'a difference of %d ms is only a correction',
   (offMs) => {
     expect(judge(anchor, reading(hour, offMs)).steady).toBe(true);
   },
@@ -33,7 +33,7 @@ test.each([
   [2 * minute + 1, 'The clock is 2 minutes ahead of where the machine’s uptime says it should be.'],
   [2 * day, 'The clock is 2 days ahead of where the machine’s uptime says it should be.'],
   [-3 * hour, 'The clock is 3 hours behind where the machine’s uptime says it should be.'],
-])('a step of %d ms is not believed, and the anchor stays', (offMs, problem) => {
+])('a clock step of %d ms is not trusted, and the anchor stays', (offMs, problem) => {
   const verdict = judge(anchor, reading(hour, offMs));
   expect(verdict).toEqual({ steady: false, anchor, problem: problem.replace('’', "'") });
   expect(verdict.anchor).toBe(anchor);
@@ -56,7 +56,7 @@ test('another boot is anchored again', () => {
   });
 });
 
-test('after another boot, a clock behind what was seen last is not believed', () => {
+test('after a reboot, a clock behind the last one seen is not trusted', () => {
   const seen = { ...anchor, seen: noon + 10 * day };
   const verdict = judge(seen, { boot: 'b', wall: noon, uptime: 20_000 });
   expect(verdict.steady).toBe(false);
@@ -70,7 +70,7 @@ test('after another boot, a clock that is a minute behind is a correction', () =
   expect(judge(anchor, { boot: 'b', wall: noon - minute, uptime: 20_000 }).steady).toBe(true);
 });
 
-test('the latest wall clock that was believed is kept, at most once a minute', () => {
+test('the latest trusted wall clock is stored, at most once a minute', () => {
   const { anchor: later } = judge(anchor, reading(minute));
   expect(later).toEqual({ ...anchor, seen: noon + minute });
   expect(judge(later, reading(2 * minute - 1)).anchor).toBe(later);

@@ -289,7 +289,7 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
     );
   });
 
-  test('1.5 what went wrong reaches the model as an error, and not as what the tool returned', async () => {
+  test("1.5 an error reaches the model as an error, not as the tool's result", async () => {
     const fail = () => {
       throw new Error('socket hang up');
     };
@@ -299,7 +299,7 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
     expect(prompt).toMatch(/"output":\{"type":"error-json","value":\{"code":"IN_DOUBT"/);
   });
 
-  test('1.5 the line stands in every later request that is made of the same messages', async () => {
+  test('1.5 every later request with the same messages contains the line', async () => {
     const tools = guard(semel, { refund: { inputSchema, execute: () => ({ id: 're_1' }) } }, policy);
     for (const id of ['call_a', 'call_b']) await inTurn(() => execute(tools.refund, id));
     const part = { type: 'tool-refund', toolCallId: 'call_b', state: 'output-available', input: args };

@@ -388,7 +388,7 @@ describe('who asks', () => {
     expect(warnings.join('\n')).toMatch(/refund: the turn was guessed/);
   });
 
-  test('what the program says stands before the thread', async () => {
+  test('what the program says takes precedence over the thread', async () => {
     const refund = guard(semel, refundTool(), perTurn);
     for (const thread_id of ['one', 'two'])
       await semel.within({ conversation: 'c', turn: '1' }, () =>

@@ -180,7 +180,7 @@ test.each([
   expect([code, stdout]).toEqual([1, expect.stringContaining('2× pay')]);
 });
 
-test('of long lines fewer are kept until it is known what is compared', async () => {
+test('fewer long lines are kept until the compared fields are known', async () => {
   const small = at.with({ env: { NODE_OPTIONS: '--max-old-space-size=700' } });
   const long = `[${'{},'.repeat(300_000)}{}]`;
   const line = (n: number) => `{"ts":${1_781_000_000_000 + n},"tool":"pay","args":{"list":${long}}}\n`;

@@ -73,25 +73,22 @@ test.each([
   ['an empty HOME', { XDG_CACHE_HOME: '', HOME: '' }, '.cache/semel'],
   ['a relative HOME', { XDG_CACHE_HOME: '', HOME: 'home' }, 'home/.cache/semel'],
   ['a relative XDG_CACHE_HOME', { XDG_CACHE_HOME: 'cache' }, 'cache/semel'],
-])(
-  'under %s, code that lies in the working folder is not run, and none is left there',
-  async (_, env, where) => {
-    const { path, ...here } = place();
-    const { semel } = here.with({ env });
-    await semel(job);
-    expect(existsSync(path(where))).toBe(false);
-    // V8 knows a text by its length: what was compiled of another one runs in its place.
-    const built = dirname(process.env.SEMEL_BUILT_COMMAND as string);
-    mkdirSync(path(where), { recursive: true });
-    for (const name of readdirSync(built).filter((each) => each.endsWith('js'))) {
-      const length = readFileSync(join(built, name), 'latin1').length + wrapped('').length;
-      const planted = wrapped("process.stdout.write('planted');").padEnd(length);
-      const file = join(path(where), `${name}-${process.version}-${process.arch}`);
-      writeFileSync(file, new Script(planted).createCachedData(), { mode: 0o600 });
-    }
-    expect(await semel(job)).toMatchObject(ran);
-  },
-);
+])('under %s, code in the working folder is not run, and none is left there', async (_, env, where) => {
+  const { path, ...here } = place();
+  const { semel } = here.with({ env });
+  await semel(job);
+  expect(existsSync(path(where))).toBe(false);
+  // V8 knows a text by its length: what was compiled of another one runs in its place.
+  const built = dirname(process.env.SEMEL_BUILT_COMMAND as string);
+  mkdirSync(path(where), { recursive: true });
+  for (const name of readdirSync(built).filter((each) => each.endsWith('js'))) {
+    const length = readFileSync(join(built, name), 'latin1').length + wrapped('').length;
+    const planted = wrapped("process.stdout.write('planted');").padEnd(length);
+    const file = join(path(where), `${name}-${process.version}-${process.arch}`);
+    writeFileSync(file, new Script(planted).createCachedData(), { mode: 0o600 });
+  }
+  expect(await semel(job)).toMatchObject(ran);
+});
 
 function wrapped(text: string): string {
   return `(function (exports, require, module, __filename, __dirname) {${text}\n})`;

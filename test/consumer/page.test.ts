@@ -14,7 +14,7 @@ const firstWords: Record<(typeof meanings)[keyof typeof meanings], RegExp> = {
   never: /^\*\*dead letter\*\*, with the reason$/,
 };
 
-test('every error code stands once in the table, in the row of what becomes of its message', () => {
+test('the table has every error code once, in the row that says what happens to its message', () => {
   const table = rows(readPage('docs/guides/queues.md'), 'What becomes of a message').slice(1);
   const found = table.flatMap(([, fate = '', codes = '']) =>
     codes.split(', ').map((code) => [code, fate] as const),

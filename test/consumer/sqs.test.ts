@@ -233,7 +233,7 @@ test('wrong options are refused', () => {
   expect(() => sqsHandler(tool as never)).toThrow('not a consumer');
 });
 
-describe('what SQS sends back from the dead letters has a new id and a new time, so that it is warned of', () => {
+describe('a message that SQS sends back from the dead letters has a new id and time, and semel warns', () => {
   const terms = { effect: 'irreversible', window: '30d', run: (_: { id: string }) => undefined } as const;
 
   test.each([

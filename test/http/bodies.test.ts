@@ -72,7 +72,7 @@ const takeFile: Parser = (request, _, next) => {
 };
 
 describe('a body', () => {
-  test('that a parser of Express 4 does not read, and stands for with {}, is compared by its bytes', async () => {
+  test('that a parser of Express 4 does not read and replaces with {} is compared by its bytes', async () => {
     const { semel } = rig();
     const url = await startExpress(semel, (request, _, next) => {
       request.body = request.body ?? {};

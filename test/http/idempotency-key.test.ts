@@ -299,7 +299,7 @@ describe.each(frameworks)('$name', (framework) => {
     expect(items).toHaveLength(1);
   });
 
-  test('a handler that throws is a doubt without its words; one that says what it did is believed', async () => {
+  test('a handler that throws leaves a doubt without its message; one that says what it did is trusted', async () => {
     const thrown: Error[] = [new Error('hunter2'), new NotLanded('no'), new Rejected('never')];
     let runs = 0;
     const { post } = await api(framework, () => {

@@ -73,7 +73,7 @@ test('the id of a caller is anything but empty, and half a character is not anot
   expect(runs).toBe(5);
 });
 
-test('who the caller is must be said', () => {
+test('the caller must be named', () => {
   const make = (options: object) => () => idempotent(quick(), options as never, () => new Response());
   expect(make({ name: 'orders.create' })).toThrow(/whose keys/);
   expect(make({ ...base, calller: 1 })).toThrow(/calller/);

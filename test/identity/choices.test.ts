@@ -125,7 +125,7 @@ describe('texts', () => {
     expect(() => fromBullMQ({ ...job, id: '\ud800' })).toThrow(/`id` is/);
   });
 
-  test('headers are found whatever their case, and not believed twice', () => {
+  test('headers are found in any case, and refused if sent twice', () => {
     const { conversation } = fromQStash(new Headers({ 'Upstash-Message-Id': 'm' }));
     expect(fromQStash({ 'UPSTASH-MESSAGE-ID': ['m'] }).conversation).toBe(conversation);
     expect(() => fromQStash({ 'upstash-message-id': ['m', 'n'] })).toThrow(/more than once/);

@@ -87,7 +87,7 @@ describe('it says what to change', () => {
     ]);
   });
 
-  test('where one key stands for two intents', async () => {
+  test('one key for two intents', async () => {
     const { fixes } = await played(() => ({
       options: { call: { key: 'mail' }, otherArgs: { ...mail, to: 'bob@example.com' } },
     }));

@@ -439,7 +439,7 @@ describe('giving up', () => {
     expect((await semel.records.list()).items[0]).toMatchObject({ status: 'released' });
   });
 
-  test('a waiter for another process is answered at once, and so little disturbs those who share its waiting', async () => {
+  test('a waiter for another process is answered at once, without disturbing those who share its wait', async () => {
     const made = rig();
     const { run, ends } = slow();
     const here = made.semel.tool({ ...base, run });

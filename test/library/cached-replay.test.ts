@@ -196,7 +196,7 @@ describe('what it is found by', () => {
     expect(await thrice(() => other({ id: 1 }))).toEqual(['other', 'other', 'other']);
   });
 
-  test('is what stands around the call when it is made', async () => {
+  test('is the ambient identity at the time of the call', async () => {
     const { semel, tool } = cached({ per: 'turn' });
     const inTurn = (turn: string) => semel.within({ conversation: 'c', turn }, () => tool(1));
     expect(await thrice(() => inTurn('a'))).toEqual([1, 1, 1]);
@@ -330,7 +330,7 @@ describe('how long it is kept', () => {
 });
 
 describe('what is reported about it', () => {
-  test('each replay to those who listen, while they do', async () => {
+  test('each replay to current listeners', async () => {
     const { semel, tool } = cached();
     await thrice(() => tool(1));
     const heard: unknown[] = [];
@@ -348,7 +348,7 @@ describe('what is reported about it', () => {
     expect(heard[0]).toMatchObject({ namespace: 'test', contract: 'post', fence: 1 });
   });
 
-  test('the history counts every one of them, by who asked and in which words', async () => {
+  test('the history counts each of them, by caller and wording', async () => {
     const { semel, tool, clock } = cached({ identity: ['id'] });
     const { receipt } = await tool.try({ id: 1, text: 'a' });
     const ask = (times: number, text: unknown, options: object) =>

@@ -256,7 +256,7 @@ describe('what the tool says itself', () => {
     expect(result.ok ? '' : result.error.message).toMatch(/two of three/);
   });
 
-  test('it is believed before the line too', async () => {
+  test('it is trusted before the line too', async () => {
     const explicit = { dispatch: 'explicit' };
     expect(await ended(fails(new AlreadyLanded(7)), explicit)).toMatchObject({
       code: 'ok',
@@ -332,7 +332,7 @@ describe('what the contract or the provider recognise', () => {
 });
 
 describe('the key that ctx.fetch adds', () => {
-  test('goes to the provider’s hosts only, and to no stranger', async () => {
+  test('goes to the provider’s hosts only', async () => {
     const stranger = await target();
     const provider = { name: 'mailer', window: '48h', hosts: [server.host] };
     const from = server.requests.length;

@@ -257,7 +257,7 @@ describe('another major version of the tool', () => {
     expect([runs, asked]).toEqual([[], []]);
   });
 
-  test('cannot tell that what the first one sent did not land, and is asked in words of its own', async () => {
+  test("cannot tell that the first one's request did not land, and is asked about its own args", async () => {
     const { second, runs, asked } = await inDoubtByTheFirst(() => notLanded());
     const { error } = (await second.try({ payment: 'p-1', amount: 1 })) as { error: SemelError };
     expect(error).toMatchObject({ code: 'IN_DOUBT' });
@@ -318,7 +318,7 @@ describe('verify', () => {
     expect(await tool({ to: 'ann' })).toEqual({ id: 'found' });
   });
 
-  test('"not landed" is not believed while a request may be on its way; later it executes', async () => {
+  test('"not landed" is not trusted while a request may be on its way; later it executes', async () => {
     const { semel, clock } = rig();
     const { sent, send } = mailer();
     const tool = semel.tool({
@@ -483,7 +483,7 @@ describe('resolve', () => {
     expect(sent).toHaveLength(2);
   });
 
-  test('not landed with force: believed at once', async () => {
+  test('not landed with force: trusted at once', async () => {
     const { semel, ref } = await inDoubt();
     expect(await semel.doubts.resolve(ref, 'notLanded', { force: true })).toMatchObject({
       status: 'released',

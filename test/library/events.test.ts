@@ -235,7 +235,7 @@ describe('the audit of replays', () => {
     expect(await replays()).toMatchObject([{ times: 3 }, { conversation: 'c-2' }, { times: 500 }]);
   });
 
-  test('who asks for the history sees them all at once', async () => {
+  test('reading the history shows them all at once', async () => {
     const { semel } = rig();
     const ask = () => semel.once('mail.send', { order: 17 }, () => 'sent');
     await ask();

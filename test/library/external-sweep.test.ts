@@ -60,7 +60,7 @@ test('a sweep asks `verify` of a framework tool, also if its provider would take
   expect(sent).toHaveLength(1);
 });
 
-test('a sweep leaves what is known of a framework tool as it is', async () => {
+test('a sweep does not change records of framework tools', async () => {
   const made = rig();
   void agent(made.another(), [], { provider }).refund.execute({ id: 1 }, options);
   await dies(made);

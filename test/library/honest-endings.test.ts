@@ -44,7 +44,7 @@ describe('IN_DOUBT is retriable where `verify` can decide at the next call', () 
     expect(result).toMatchObject({ ok: true, value: 'found' });
   });
 
-  test('not where nobody but a person can decide', async () => {
+  test('not if only a person can decide', async () => {
     const tool = quick().tool({ ...mail, run: () => Promise.reject(reset()) });
     expect(await tool.try({})).toMatchObject({ error: { code: 'IN_DOUBT', retriable: false } });
   });
@@ -85,7 +85,7 @@ describe('a caller who gives up after the line', () => {
     expect((result as { error: SemelError }).error.evidence).not.toHaveProperty('mayLand');
   });
 
-  test('one who only shared it has executed nothing', async () => {
+  test('a caller that only shared the result has executed nothing', async () => {
     const { semel } = rig();
     const { promise, resolve } = gate<string>();
     const tool = semel.tool({ ...mail, run: () => promise });

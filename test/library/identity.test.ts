@@ -365,7 +365,7 @@ describe('redact', () => {
   });
 });
 
-test('content that stands for an endless text is not read to its end, and counts as re-worded', async () => {
+test('content that expands to an endless text is not read to its end, and counts as re-worded', async () => {
   const semel = quick();
   const tool = semel.tool({ ...base, identity: ['id'], run: () => 1 } as Any) as Any;
   let body: Any = {};

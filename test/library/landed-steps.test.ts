@@ -235,7 +235,7 @@ describe('what a half-done call says after `retry`', () => {
     return result.ok ? undefined : result.error;
   }
 
-  test('a step that landed in the last try is not told as not landed', async () => {
+  test('a step that landed in the last try is not reported as not landed', async () => {
     const error = await place(async (ctx) => {
       await ctx.step('charge', () => undefined);
       await ctx.step('mail', () => undefined);
@@ -264,7 +264,7 @@ describe('what a half-done call says after `retry`', () => {
   });
 });
 
-test('a step that an earlier attempt made is not told as not landed because the store does not answer for it', async () => {
+test('a step of an earlier attempt is not reported as not landed because the store does not answer', async () => {
   const { store, clock, another } = rig();
   const isDown = { charge: false };
   const halfDown: Store = {

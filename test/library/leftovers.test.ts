@@ -60,7 +60,7 @@ test('a request that was about to cross the line when its run threw is not sent'
   expect(landed('/crossing')).toBe(0);
 });
 
-test('where a redirect leads says nothing of the request that was redirected', async () => {
+test('the target of a redirect says nothing about the redirected request', async () => {
   await using semel = quick();
   const tool = semel.tool({
     ...contract,

@@ -122,7 +122,7 @@ test('is not reported as done by the late success of another write, after one th
 });
 
 test.each(['a plain write', 'a prepared write'] as const)(
-  '%s that failed is not told as done by the late success of what a person let run again',
+  '%s that failed is not reported as done by the late success of a run that a person allowed',
   async (kind) => {
     const made = rig();
     const late = gate();

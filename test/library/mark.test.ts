@@ -112,7 +112,7 @@ describe('the mark', () => {
 });
 
 describe('"not landed" from an index that lags', () => {
-  test('is believed that much later, however often it is asked', async () => {
+  test('is trusted that much later, however often it is asked', async () => {
     const { semel, clock } = rig();
     const { tool, sent, state } = poster({ semel }, { verify: () => notLanded({ lag: '5m' }) });
     await tool.try({ id: 1 });

@@ -714,7 +714,7 @@ describe('a schema is tried out once for all args of one shape', () => {
       expect((await play({ input: fresh() }, [args])).keys).toEqual([forward.keys[index]]);
   });
 
-  test('unless an arg chooses which others it wants: then its defaults stay in the key', async () => {
+  test('unless an arg selects other args: then its defaults stay in the key', async () => {
     const { semel, warnings } = rig();
     const input = z
       .object({ kind: z.enum(['card', 'bank']), iban: z.string().optional(), via: z.string().optional() })

@@ -162,7 +162,7 @@ async function play(seed: number): Promise<string[]> {
   return violations.map((each) => `seed ${seed}: ${each}`);
 }
 
-test('no step lands twice, and nothing is told as done without its steps', async () => {
+test('no step lands twice, and nothing is reported as done without its steps', async () => {
   const first = Number(process.env['SEMEL_STEP_SEED'] ?? 1);
   const violations: string[] = [];
   for (let seed = first; seed < first + histories; seed += 1) violations.push(...(await play(seed)));

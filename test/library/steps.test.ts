@@ -84,7 +84,7 @@ test.each([
   expect(world.ran).toEqual(['charge', 'mail', 'ship']);
 });
 
-test('with other args than those that were not stored, nothing is made of half of each', async () => {
+test('with args other than the first ones, which were not stored, no half of each is combined', async () => {
   const { semel, place, world } = order(quiet, { identity: ['order'] });
   await using _ = semel;
   const call = (text: string) => place.try({ order: 1, text } as { order: number });

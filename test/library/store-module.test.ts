@@ -63,7 +63,7 @@ test('is refused where others can replace it', async () => {
   await expect(open()).rejects.toThrow(/it was run/);
 });
 
-test('is refused where others can lay the link to it anew', async () => {
+test('is refused if others can replace the link to it', async () => {
   const path = write('linked.mjs', running);
   const shared = join(folder, 'links');
   mkdirSync(shared);

@@ -188,7 +188,7 @@ describe('classes that are not remembered', () => {
     expect(ran).toBe(2);
   });
 
-  test('what a dead worker left of it is simply run again', async () => {
+  test('what a dead worker left unfinished is run again', async () => {
     const made = rig();
     const set = { name: 'set', effect: 'write-idempotent', lease: '10s', timeout: '1h' } as const;
     void made.semel.tool({ ...set, run: () => new Promise(() => undefined) }).try({});
@@ -245,7 +245,7 @@ describe('the cache of this process', () => {
     expect(await tool({})).toBe(2);
   });
 
-  test('what is read from it cannot be changed by who read it before', async () => {
+  test('an earlier reader cannot change what a later one reads', async () => {
     const made = rig({ cache: {} });
     const tool = made.semel.tool({
       name: 'post',

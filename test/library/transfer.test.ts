@@ -38,7 +38,7 @@ test('what was done in one ledger is replayed by the other, deep-equal', async (
   expect(await to.semel.tool({ ...base, run: again })({ id: 1 })).toEqual(value);
 });
 
-test('to import twice changes nothing, and nothing that is there is overwritten', async () => {
+test('importing twice changes nothing, and existing records are not overwritten', async () => {
   const [from, to] = [rig(), rig()];
   await from.semel.once('post', 'both', () => 'theirs');
   await from.semel.once('post', 'one', () => 'theirs');

@@ -220,7 +220,7 @@ describe('no answer', () => {
     expect((await semel.doubts.list()).items[0]?.error?.message).toBe('ECONNRESET: socket hang up');
   });
 
-  test('from a process that dies while it asks leaves the record to its lease', async () => {
+  test('in a process that dies meanwhile leaves the record locked until its lease ends', async () => {
     const made = rig();
     const { tool } = doubtful(made.semel, () => new Promise(() => undefined), {
       lease: '10s',

@@ -119,7 +119,7 @@ describe('what a client sends', () => {
     expect(seen()).toEqual([]);
   });
 
-  test('a name may stand in two objects, and a text may look like one', async () => {
+  test('two objects may have the same name, and a text may look like a name', async () => {
     const { client, seen } = proxied();
     const one = client();
     const args = {

@@ -159,7 +159,7 @@ describe('the HTTP proxy', () => {
     ['a hand-off in _meta', async () => ({ more: { _meta: { 'dev.semel/context': await handoff('c-2') } } })],
     ['a hand-off in a header', async () => ({ headers: { 'semel-context': await handoff('c-3') } })],
   ];
-  test.each(named)('%s: a stranger who names it gets nothing of it', async (name, by) => {
+  test.each(named)('%s: another caller who names it gets nothing from it', async (name, by) => {
     const to = name.replaceAll(' ', '-');
     const { more = {}, headers = {} } = await by();
     const ask = (tool: string, who: string) =>
@@ -170,7 +170,7 @@ describe('the HTTP proxy', () => {
     expect(effects(to)).toHaveLength(1);
   });
 
-  test('a hand-off that says another caller is not believed', async () => {
+  test('a hand-off that names another caller is not trusted', async () => {
     const ann = 'Bearer ann';
     await proxy.call('send', { to: 'forged' }, { headers: { authorization: ann } });
     await using semel = createSemel({ store: 'memory:' });
@@ -292,7 +292,7 @@ test.each(['account_type', 'org_role', 'team_permissions', 'email', 'https://exa
   },
 );
 
-test('whom the check of a token has found stands before the subject of the token', () => {
+test("the user found by the token check takes precedence over the token's subject", () => {
   const token = jwt({ sub: 'the-app' }, 'signed');
   const by = (userId: string) => digestCaller({ verified: { token, extra: { userId } } });
   expect(by('ann')).not.toBe(by('bob'));
@@ -502,7 +502,7 @@ describe('a server over stdio, which takes its account from the environment', ()
     expect(here.effects()).toHaveLength(2);
   });
 
-  test('where the record is known, another account is refused, and hears nothing of the result', async () => {
+  test('if the record exists, another account is refused and learns nothing about the result', async () => {
     const here = proxyPlace();
     const options = ['--policy', here.policy(tools)];
     await callAs(here, { GITHUB_TOKEN: 'ann' }, options);

@@ -420,7 +420,7 @@ describe('who may call', () => {
     expect(open.stderr()).not.toContain(token);
   });
 
-  test('nobody with a message that cannot be read, is compressed, in a batch or too long', async () => {
+  test('no message that is unreadable, compressed, in a batch or too long', async () => {
     const here = proxyPlace();
     const server = await byHand();
     const proxy = await httpProxy(server.url, here.env);

@@ -61,7 +61,7 @@ describe('SIGKILL', () => {
     expect(here.effects()).toHaveLength(1);
   });
 
-  test('after it read the answer, while it records it: in doubt, and one effect', async () => {
+  test('after it read the answer, before it is recorded: in doubt, and one effect', async () => {
     const { here, client, next } = victim();
     void client.call('act-then-wait', { n: 1 }).catch(() => undefined);
     await eventually(() => here.effects().length > 0);

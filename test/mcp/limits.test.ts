@@ -63,7 +63,7 @@ describe('in time', () => {
 describe('JSON', () => {
   const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
 
-  test('is read to a depth, and no deeper, whatever stands in its texts', () => {
+  test('is read to a maximum depth, whatever its strings contain', () => {
     expect(shapeProblem(Buffer.from(nested(limits.jsonDepth)))).toBeUndefined();
     expect(shapeProblem(Buffer.from(nested(limits.jsonDepth + 1)))).toMatch(/nested deeper than 500/);
     const inText = JSON.stringify({ text: `${'['.repeat(1_000)}"\\${'{'.repeat(1_000)}` });
@@ -641,7 +641,7 @@ describe('count', () => {
     expect(await Promise.all(found)).toEqual([expect.objectContaining({ name: longest }), undefined]);
   });
 
-  test('of a list that is kept per caller only the hints are kept', async () => {
+  test('only the hints are kept of a list that is stored per caller', async () => {
     const list = createToolList();
     const tool = { name: 't', description: 'long', inputSchema: {}, annotations: { readOnlyHint: true } };
     list.addPage({ result: { tools: [tool] } });

@@ -17,7 +17,7 @@ import { httpProxy } from './http-proxy.ts';
 import { listening } from './http-servers.ts';
 import { isQuestion, proxyPlace } from './proxy.ts';
 
-test('2.5 no question is kept: it is asked again; what was done with its answer is not done again', async () => {
+test('2.5 questions are not stored and are asked again; what was done with the answer is not done again', async () => {
   const here = proxyPlace();
   const seen = { rounds: 0, sent: 0 };
   const handler = createMcpHandler(() => {

@@ -99,14 +99,14 @@ describe('a tool without hints', () => {
     }
   });
 
-  test('hints are not believed where the policy file says so', async () => {
+  test('hints are ignored if the policy file says so', async () => {
     const here = proxyPlace();
     const client = here.client(['--policy', here.policy({}, { hints: 'ignore' })]);
     await client.call('peek', {});
     expect(isKept(await client.call('peek', {}))).toBe(true);
   });
 
-  test('what the policy file says of a tool stands before its hints', async () => {
+  test("the policy file takes precedence over a tool's hints", async () => {
     const here = proxyPlace();
     const client = here.client(['--policy', here.policy({ peek: 'write-non-idempotent' })]);
     client.write('{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n');

@@ -411,7 +411,7 @@ test('a store without transactions refuses, and a value that is not a transactio
 
 describe('a `run` that ends the transaction itself', () => {
   test.each(['COMMIT', 'ROLLBACK', 'COMMIT; BEGIN', 'ROLLBACK; BEGIN'])(
-    'by %s: is told neither as done nor as not run, and nothing is recorded as done',
+    'by %s: is reported neither as done nor as not run, and nothing is recorded as done',
     async (ends) => {
       await using core = createSemel({ store: postgresStore({ url, schema }), namespace: 'ends' });
       const order = { id: `ends ${ends}`, cents: 1 };

@@ -142,7 +142,7 @@ describe('what its errors mean', () => {
     expect(openai.classify?.(cut)).toBeUndefined();
   });
 
-  test('an error of somebody else is not its own', () => {
+  test("another service's error is not its own", () => {
     for (const other of [new Error('x'), { status: 400 }, { status: 400, requestID: 'r', error: {} }, null])
       expect(openai.classify?.(other)).toBeUndefined();
   });

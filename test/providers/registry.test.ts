@@ -97,7 +97,7 @@ describe.each(providers)('$name', (row) => {
     expect(provider.replaysErrors ?? false).toBe(row.errors === 'replayed');
   });
 
-  test('speaks for no error of somebody else', () => {
+  test("does not classify other services' errors", () => {
     for (const other of [new Error('x'), { status: 400 }, undefined, new Response(null, { status: 400 })])
       expect(provider.classify?.(other)).toBeUndefined();
     for (const host of ['elsewhere.example', ...(provider.hosts ?? []).map((own) => `not-${own}`)])

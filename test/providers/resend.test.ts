@@ -119,7 +119,7 @@ describe('what its errors mean', () => {
     expect(resend.classify?.(Object.assign(new Error('no'), body))).toBe('rejected');
   });
 
-  test('an error of somebody else is not its own', () => {
+  test("another service's error is not its own", () => {
     for (const other of [new Error('x'), { statusCode: 400, name: 'HTTPError' }, { name: 'not_found' }])
       expect(resend.classify?.(other)).toBeUndefined();
   });

@@ -241,7 +241,7 @@ describe('what its errors mean', () => {
     expect(stripe.classify?.(cut)).toBeUndefined();
   });
 
-  test('an error of somebody else is not its own', () => {
+  test("another service's error is not its own", () => {
     for (const other of [
       new Error('x'),
       { status: 400 },

@@ -66,7 +66,7 @@ test('a block that continues is one program with those before it, and its lines 
   expect([1, 2, 3].map((line) => pageLine(programs[0]!, line))).toEqual([2, 3, 9]);
 });
 
-test('a block continues nothing where nothing stands before it on its page', () => {
+test('a block cannot continue if it is the first on its page', () => {
   const first = readBlocks('a.md', page('```ts', 'a;', '```')).blocks;
   const second = readBlocks('b.md', page('```ts continues', 'b;', '```')).blocks;
   expect(joinPrograms([...first, ...second]).complaints).toMatchObject([{ page: 'b.md', line: 1 }]);

@@ -159,7 +159,7 @@ test('a begin whose answer was lost is repeated with its token, and gets the sam
 test.each([
   ['failed', 'FAILED', { message: 'no such payment', code: 'E404' }],
   ['unknown', 'IN_DOUBT', { message: 'socket hang up' }],
-] as const)('what is reported as %s is told to the next caller', async (outcome, code, error) => {
+] as const)('what is reported as %s reaches the next caller', async (outcome, code, error) => {
   const { post } = await open();
   const { attempt } = (await post('/v1/begin', refund)).body;
   expect(await post('/v1/settle', { attempt, outcome, error })).toMatchObject({

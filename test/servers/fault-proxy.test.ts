@@ -18,7 +18,7 @@ describe('before Postgres', () => {
   });
   afterEach(() => proxy.close());
 
-  test('a reply that is eaten: the client sees an error, and the row is there', async () => {
+  test('a dropped reply: the client sees an error, and the row exists', async () => {
     for (let id = 0; id < 20; id++) {
       const client = await connected(proxy.url);
       proxy.next('reply', 'cut-before');

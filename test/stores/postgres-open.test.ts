@@ -121,7 +121,7 @@ describe('clients', () => {
     expect(JSON.stringify(error) + error.message).not.toContain('secret');
   });
 
-  test('a password is wanted and there is none: no use in waiting', async () => {
+  test('a required password is missing: waiting would not help', async () => {
     const said = 'SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string';
     const error = await refusal({ client: { query: async () => Promise.reject(new Error(said)) } as never });
     expect([error.code, error.retriable]).toEqual(['STORE_UNAVAILABLE', false]);

@@ -121,7 +121,7 @@ test('one server that has forgotten closes the ledger', async (context) => {
   await Promise.all(Array.from({ length: 50 }, (_, i) => take(store, { key: `mail.send/=newer-${i}` })));
 });
 
-test('a live record under an earlier form of the key stands for it, in whatever slot', async (context) => {
+test('a live record under an earlier form of the key answers for it, in any slot', async (context) => {
   if (cluster === undefined) return context.skip('there is no Redis');
   const store = redisStore({ client: clients.get('redis') as RedisClient, prefix: newPrefix() });
   for (let i = 0; i < 20; i += 1) {

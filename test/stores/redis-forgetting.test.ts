@@ -221,7 +221,7 @@ test('a ledger that forgets while it is filled is not opened', async (context) =
   await expectClosed(world.store());
 });
 
-test('who accepted a loss, and why, is kept until the next one', async (context) => {
+test('the person who accepted a loss, and the reason, are kept until the next one', async (context) => {
   await using world = await scene();
   if (world === undefined) return context.skip('there is no Redis');
   const store = world.store();

@@ -241,7 +241,7 @@ describe('in Redis', () => {
     await store.close();
   });
 
-  test('a record is refused by its name where something else lies in its place', async () => {
+  test('a record is refused by name if something else is in its place', async () => {
     if (server === undefined) return;
     const { store, record } = await ledger();
     for (const nth of [3, 7]) {
@@ -305,7 +305,7 @@ describe('in Redis', () => {
   });
 
   test.each(['no name', '-9:a', '', '3:abc', ':', '1e9:a', '0x5:a'])(
-    'an entry of a due list that is none is dropped: %s',
+    'an invalid entry of a due list is dropped: %s',
     async (entry) => {
       if (server === undefined) return;
       const { store, slots, due } = await ledger();

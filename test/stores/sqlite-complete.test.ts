@@ -178,7 +178,7 @@ describe('a ledger that lacks confirmed writes is refused:', () => {
   });
 });
 
-test('a person accepts the loss, and it is kept who did', async () => {
+test('the name of the person who accepts the loss is kept', async () => {
   const path = await killedLedger();
   rmSync(`${path}-wal`);
   const store = sqliteStore({ path });

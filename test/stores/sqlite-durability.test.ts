@@ -176,7 +176,7 @@ describe('group commit', () => {
 });
 
 describe('what one connection remembers', () => {
-  test('is not believed once another connection has written', async () => {
+  test('is not trusted once another connection has written', async () => {
     const path = newPath();
     const [here, there] = [opened({ path }), opened({ path })];
     const attempt = await take(here, { crossing: true });
@@ -203,7 +203,7 @@ describe('what one connection remembers', () => {
     await lose(here);
   });
 
-  test('is not believed after a rollback', async () => {
+  test('is not trusted after a rollback', async () => {
     let failing = false;
     const { machine } = observed((sql) => {
       if (failing && sql === 'COMMIT') throw sqliteError(13, 'database or disk is full');

@@ -59,7 +59,7 @@ const mode = (path: string) => statSync(path).mode & 0o777;
 afterEach(() => vi.unstubAllEnvs());
 
 describe('a new ledger', () => {
-  test('lies by default in the state folder of the user', () => {
+  test("is in the user's state folder by default", () => {
     vi.stubEnv('XDG_STATE_HOME', '/var/state');
     expect(defaultPath()).toBe('/var/state/semel/ledger.db');
     vi.stubEnv('XDG_STATE_HOME', undefined);

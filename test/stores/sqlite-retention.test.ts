@@ -52,7 +52,7 @@ test('what is forgotten goes at once', async () => {
   }
 });
 
-test('what another process removed is made and found again', async () => {
+test('what another process removed is created and found again', async () => {
   const { succeed, forget, store } = ledger();
   await succeed('mail.send/2026-06-19/a');
   await forget('mail.send/2026-06-19/a');

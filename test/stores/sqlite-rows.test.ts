@@ -80,7 +80,7 @@ const row: fc.Arbitrary<Row> = fc
   .tuple(fc.record(fields), fc.oneof(withLease, withoutLease))
   .map(([rest, lease]) => ({ ...rest, ...lease }));
 
-test('any row comes back as it was, inserted or in the place of another', () => {
+test('any row is read back unchanged, inserted or replacing another', () => {
   const database = new DatabaseSync(':memory:');
   const anchor = { boot: '', wall: 0, uptime: 0, seen: 0 };
   migrate(database, ':memory:', { incarnation: '1', anchor });

@@ -33,7 +33,7 @@ describe('an identity as JSON', () => {
     expect(read(`{"a":${text}}`)).toEqual({ a: value });
   });
 
-  test('is refused where a name stands twice in one object, however it is written', () => {
+  test('is refused if an object has the same name twice, however it is written', () => {
     for (const text of ['{"a":1,"a":2}', '{"x":[{"b":1,"c":2,"b":1}]}', '{"a":1,"\\u0061":2}'])
       expect(() => read(text)).toThrow(/"[ab]" appears twice/);
     expect(read('{"a":{"b":1},"c":{"b":"b"}}')).toEqual({ a: { b: 1 }, c: { b: 'b' } });

@@ -112,14 +112,14 @@ describe('a command to copy is broken only as a shell reads it', () => {
     ]);
   });
 
-  test('what stands around it is wrapped', () => {
+  test('the text around it is wrapped', () => {
     const line =
       'It is not known whether it landed. Write: semel show abcd, which says more than all of this.';
     for (const width of widths) expect(widest(wrapLine(line, width))).toBeLessThanOrEqual(width);
     expect(wrapLine(line, 40)).toContain('  Write: semel show abcd, which says');
   });
 
-  test('in backticks it stays in one line wherever it stands', () => {
+  test('in backticks it stays in one line, anywhere in the text', () => {
     expect(wrap('There is more to read: see `semel explain IN_DOUBT`.', 40)).toEqual([
       'There is more to read: see',
       '`semel explain IN_DOUBT`.',
@@ -131,7 +131,7 @@ describe('a command to copy is broken only as a shell reads it', () => {
   });
 });
 
-test('paragraphs are filled again, and lists keep their lines', () => {
+test('paragraphs are re-wrapped, and lists keep their lines', () => {
   const text = `One line that ends here\nand goes on. Words:\n  landed    it is there\n  died      it is gone\nThe end\nis near.`;
   expect(wrapParagraphs(text, 60)).toEqual([
     'One line that ends here and goes on. Words:',

@@ -303,7 +303,7 @@ describe('what is too large', () => {
     expect(refusalOf('\n'.repeat(600), 1000).reason).toBe('too-large');
   });
 
-  test('a small graph that stands for an endless text ends soon', () => {
+  test('a small graph that expands to an endless text is cut short', () => {
     let value: unknown = 1;
     for (let level = 0; level < 100; level++) value = [value, value];
     expect(refusalOf(value).reason).toBe('too-large');

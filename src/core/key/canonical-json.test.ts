@@ -85,7 +85,7 @@ describe('RFC 8785', () => {
 });
 
 describe('what is left out and what is kept', () => {
-  test('an undefined member is left out, wherever it stands', () => {
+  test('an undefined member is left out at every depth', () => {
     expect(canonicalJson({ a: undefined, b: 1, c: undefined })).toBe('{"b":1}');
     expect(canonicalJson({ b: { a: undefined } })).toBe('{"b":{}}');
   });
@@ -248,7 +248,7 @@ describe('what is refused', () => {
     expect(refusalOf({ blob: 'x'.repeat(1_048_576) }).path).toBe('args.blob');
   });
 
-  test('a small graph that stands for an endless text ends soon', () => {
+  test('a small graph that expands to an endless text is cut short', () => {
     let value: unknown = 'x';
     for (let level = 0; level < 60; level++) value = [value, value];
     expect(refusalOf(value).message).toMatch(/more than 1048576 characters/);

@@ -16,7 +16,7 @@ test('365 slots use each of 7 topics about as often', () => {
   for (let n = 0; n + 3 < recent.length; n += 1) expect(recent.slice(n + 1, n + 4)).not.toContain(recent[n]);
 });
 
-test('where all was used lately, what was used longest ago is chosen', () => {
+test('if everything was used recently, the least recently used is chosen', () => {
   expect(draw(['a', 'b', 'c'], ['b', 'a', 'c', 'b'], 12345)).toBe('c');
   expect(draw(['a'], ['a', 'a'], 1)).toBe('a');
 });

@@ -25,7 +25,7 @@ test('a period is the one that holds the start, up to its last millisecond', () 
     expect(slotAt({ per: 'day', zone }, when).name).toBe(name);
 });
 
-test('with a schedule a late start still stands for its slot', () => {
+test('with a schedule, a late start still counts for its slot', () => {
   const late = slotAt({ cron: '59 23 * * *', zone: 'Europe/Paris' }, '2026-06-19T22:00:05Z');
   expect(late).toMatchObject({ name: '2026-06-19T23:59+02:00', date: '2026-06-19', near: undefined });
   // Without one it takes the next day's slot, and says that it cannot know.

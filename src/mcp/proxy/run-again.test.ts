@@ -11,7 +11,7 @@ const names = (reply: Reply) =>
     ({ name }) => name,
   );
 
-test('the tool stands at the end of the list, which keeps its digits', () => {
+test('the tool is added at the end of the list, which keeps its digits', () => {
   const list = listOf('{"tools":[{"name":"a","max":12345678901234567890}],"ttlMs":1.0}');
   const text = JSON.stringify(addRunAgainTool(first, list, () => true));
   expect(text).toContain('"max":12345678901234567890');
@@ -30,7 +30,7 @@ test.each([
   expect(addRunAgainTool(request, list, ({ name }) => name === 'a')).toBe(list);
 });
 
-test('the last page has it whatever stands there: the pages before are not known', () => {
+test('the last page always has it: the earlier pages are not known', () => {
   expect(names(addRunAgainTool(second, listOf('{"tools":[{"name":"free"}]}'), () => false))).toEqual([
     'free',
     runAgainName,

@@ -43,7 +43,7 @@ test.each([
   expect((await made.semel.records.list()).items).toMatchObject([{ status: 'released', doubt: false }]);
 });
 
-test('a call that waits for another process has its answer; one that comes later is asked', async () => {
+test('a call that waits for another process gets its answer; a later one is asked', async () => {
   const made = rig();
   const other = made.another();
   const policy = { effect: 'write-non-idempotent' } as const;

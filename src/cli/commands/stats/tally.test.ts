@@ -60,7 +60,7 @@ test('only replays of what landed saved an effect; what was given up or poisoned
   expect(totals).toMatchObject({ executed: 1, replayed: 1, saved: 0, inDoubt: 0 });
 });
 
-test('doubts that are open are counted whenever they began; resolved ones by who decided', () => {
+test('open doubts are counted whenever they began; resolved ones by who decided', () => {
   const { doubts, totals } = statsOf(
     [record({ status: 'unknown', inDoubt: true, lastDispatchedAt: new Date(at('01T00:00')) })],
     [record({}), event('takeover', '19T08:00', { for: 'verify' })],
