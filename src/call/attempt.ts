@@ -37,7 +37,7 @@ export class Attempt implements ContextSource, Lease, Timer {
   readonly args: unknown;
   /** The provider's id that the present try noted. */
   remoteRef: string | undefined;
-  /** The same of earlier tries and attempts that are in doubt. */
+  /** The same for earlier tries and attempts that are in doubt. */
   #earlierRef: string | undefined;
   #lastNote: Note | undefined;
   /** The last note, until the store has it. */

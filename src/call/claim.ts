@@ -104,7 +104,7 @@ export class Claim extends PendingRead<ClaimAnswer> {
   readonly #env: Env;
   readonly #purpose: Purpose;
   readonly #owner: string;
-  /** Its executor may repeat it, and may have been answered by then: only the executor or its lease ends it. */
+  /** Its executor may repeat it, and may have its answer by then: only the executor or the lease ends it. */
   readonly #isExecutors: boolean;
   /** Made when the caller leaves: closing waits for the reply, and for the release of what it won. */
   #replied: Deferred<void> | undefined;

@@ -83,7 +83,7 @@ function advise(call: Call, record: StoredRecord, known: Known, isPartial: boole
   return { next: `${decide} Then ${record.contract}: ${own}.`, ...retry };
 }
 
-/** An error of semel that `run` threw: of a step, of another tool, or of a misuse. */
+/** An error of semel that `run` threw: from a step, another tool, or a misuse. */
 function innerError(cause: unknown): SemelError | undefined {
   return listCauses(cause).find((each) => isSemelError(each));
 }

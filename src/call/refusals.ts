@@ -157,7 +157,7 @@ export function timeoutError({ name, timeoutMs }: Contract): DOMException {
   );
 }
 
-/** The claim was left to its lease on purpose. */
+/** The claim was kept until its lease ends, on purpose. */
 export function leftError({ tool }: Call): SemelError {
   return new SemelError('IN_FLIGHT', `${tool.contract.name}: its claim is held until its lease ends.`);
 }

@@ -38,7 +38,7 @@ export function replay(
   return { ok: false, error: omittedError(record, why), receipt };
 }
 
-/** From memory, for a tool without `onReplay`: the value was parsed before, and each reader gets a copy. */
+/** From memory, for a tool without `onReplay`: the value is already parsed, and each reader gets a copy. */
 export function replayCached(call: Call, cached: CachedRecord): Result {
   const { record } = cached;
   const text = record.result?.text;

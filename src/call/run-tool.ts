@@ -205,7 +205,7 @@ export function askClassifiers(tool: Tool, thrown: unknown, seen: Seen): Classif
   // The error is about the last request only: the provider says nothing about the ones before.
   const isOpen = seen.requests.slice(0, -1).some((fate) => fate === 'landed' || fate === 'ambiguous');
   const { rerunWithinMs, via } = tool.contract;
-  // Nor about effects elsewhere, unless its key covers all that `run` does.
+  // Nor does it say anything about effects elsewhere, unless its key covers all that `run` does.
   const isAll = rerunWithinMs !== null || via !== undefined;
   const known = seen.provider;
   return (isOpen || !isAll) && (known === 'notLanded' || known === 'rejected') ? undefined : known;

@@ -41,7 +41,7 @@ export interface ConsumerOptions<Value = unknown> {
   readonly maxTries?: number;
   /** The pause after the first such try; it doubles. @default '1s' */
   readonly backoff?: Duration;
-  /** The longest pause, also between two looks at a message in doubt. @default '5m' */
+  /** The longest pause, also between two checks of a message in doubt. @default '5m' */
   readonly maxBackoff?: Duration;
   /** After how many deliveries the queue itself gives up on a message, if it does. semel warns if a doubt may still be open by then. */
   readonly maxDeliveries?: number;

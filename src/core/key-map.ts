@@ -7,7 +7,7 @@ export interface KeyMap<Value> {
   set(namespace: string, key: string, value: Value): void;
   delete(namespace: string, key: string): boolean;
   clear(): void;
-  /** Those of one namespace in the order in which they came. */
+  /** Those of one namespace in insertion order. */
   values(): Iterable<Value>;
 }
 

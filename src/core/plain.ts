@@ -27,7 +27,7 @@ export function areDenseKeys(keys: readonly string[], length: number): boolean {
   return keys.length === length && (length === 0 || keys[length - 1] === String(length - 1));
 }
 
-/** Told without listing its keys, which takes seconds for a list of millions: whether a list of this length is full. */
+/** Whether a list seems to have no holes. Listing its keys would take seconds for millions of items. */
 export function looksFull(array: readonly unknown[]): boolean {
   return Object.hasOwn(array, 0) && Object.hasOwn(array, array.length - 1);
 }

@@ -4,7 +4,7 @@
 /** Made when it is needed: its character classes take V8 a millisecond, and most commands print nothing. */
 const hidden = () => /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** JSON stays the same JSON: `\u001b`, and two of them for a character beyond 16 bits. */
+/** JSON stays equivalent: `\u001b`, and a pair for a character beyond 16 bits. */
 export function escapeInvisible(text: string): string {
   return text.replace(hidden(), (character) =>
     Array.from(

@@ -4,7 +4,7 @@ export class Watched<Value> extends Promise<Value> {
   /** Somebody gets its value or its error: `await`, `then`, `catch` and `Promise.all` all ask here. */
   isHeard = false;
 
-  /** What is made of it is a plain promise. */
+  /** Promises derived from it are plain promises. */
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
   }

@@ -110,7 +110,7 @@ export function createGuard(
     });
   };
   const tool = semel.tool({ ...definition, run } as never) as ToolFunction<unknown, unknown>;
-  // A sweep has no call of the framework; inside another tool's run it would find that tool's.
+  // A sweep has no framework call; inside another tool's run it would pick up that tool's.
   markExternal(tool);
   return guardTool(semel, tool, byCall, async (call, execute) => {
     for (;;) {
@@ -122,7 +122,7 @@ export function createGuard(
       try {
         return await running.run({ execute: own, ctx: undefined }, () => callTool(semel, tool, call, byCall));
       } catch (error) {
-        // An equal call was suspended, and its framework resumes that one. This call has to ask for itself.
+        // An equal call was suspended, and its framework resumes that one. This call has to be suspended itself.
         if (isOwn || !isControlFlow(error)) throw error;
       }
     }

@@ -61,7 +61,7 @@ export async function runJob<Ending extends RunEnding>(
     per: slot.unit,
     slot: slot.name,
     ...(start === undefined ? {} : { start }),
-    // For `semel doubt`: if this run dies, the next start asks somebody before it runs it again.
+    // For `semel doubt`: if this run dies, the next start does not run it again before somebody decides.
     ...(mayRerun(options) ? {} : { held: true }),
   };
   const slotOptions = { at: slot.span?.startsAt ?? 0, ...(again === undefined ? {} : { again }) };

@@ -14,7 +14,7 @@ export interface Passing {
 
 /** After the command's exit, output that follows a pause this long is not its own. */
 const lingerMs = 200;
-/** Output that is kept gets longer: `exec > >(tee log)` writes after the command has exited. */
+/** Stored output may still grow: `exec > >(tee log)` writes after the command has exited. */
 const keptOutputMs = 10_000;
 
 const unused: Passing = {

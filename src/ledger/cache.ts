@@ -14,7 +14,7 @@ export interface CacheLimits {
   readonly maxAgeMs: number;
 }
 
-/** Found by `exact` where the call has one: its key would have to be digested first. */
+/** Looked up by `exact` if the call has one: computing its key would need a digest. */
 export interface CacheLookup {
   readonly namespace: string;
   readonly key: string;

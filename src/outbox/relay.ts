@@ -33,7 +33,7 @@ export interface RelayOptions {
 
 export interface RelayReport {
   readonly delivered: number;
-  /** Attempts after which the row waits for another one. */
+  /** Attempts that are made again later. */
   readonly retried: number;
   readonly inDoubt: number;
   readonly dead: number;

@@ -21,7 +21,7 @@ export interface StagedCall {
 /** Larger args are not stored in a record either. */
 const maxStoredLength = 65_536;
 
-/** What a row says beside the call. The text of the call has a checksum over both. */
+/** The other fields of a row. The call's text has a checksum over both. */
 type About = Pick<Intent, 'namespace' | 'key' | 'contract' | 'version' | 'group' | 'fingerprint' | 'caller'>;
 
 export function encodeCall(about: About, call: Call, args: string): string {

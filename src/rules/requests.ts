@@ -46,7 +46,7 @@ export interface ClaimRequest {
   readonly share: boolean;
   /** The record comes from another ledger. */
   readonly imported?: Imported;
-  /** For a link from another ledger: writes links under the earlier forms, whatever it loses to. */
+  /** For a link from another ledger: writes links under the earlier forms even if its claim loses. */
   readonly linksOnly?: boolean;
 }
 

@@ -34,7 +34,7 @@ export function createContractWarnings(warnOnce: (message: string) => void): Con
   function ofIdentity(contract: Contract, args: unknown): void {
     if (isJudged(contract, args)) return;
     ofPaths(contract, args);
-    // Those that are named were judged when the tool was made.
+    // Named fields were checked when the tool was defined.
     if (isRepeatable(contract.effect) || (contract.fields.identity !== undefined && args !== undefined))
       return;
     const seen = typeof args === 'object' && args !== null ? unseenFields(contract.name, args) : noFields;

@@ -22,7 +22,7 @@ import { checkArgs } from './calls/validation.ts';
 import type { KnownTool } from './toolbox.ts';
 
 export interface SweepReport {
-  /** Known to have landed by the end of this sweep. */
+  /** Had landed by the end of this sweep. */
   readonly landed: number;
   /** Known not to have landed, or refused. */
   readonly notLanded: number;

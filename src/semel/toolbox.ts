@@ -93,7 +93,7 @@ export function createToolbox({
   const classifierOf = (given: Tool['classify'] | ClassifyTable) =>
     isDevelopment ? releaseOwnMistakes(compileClassifier(given)) : compileClassifier(given);
 
-  /** `mayDiffer`: fields that do not change what the two of them do with a record. */
+  /** `mayDiffer`: fields that do not change how either contract treats a record. */
   function claimName(contract: Tool['contract'], mayDiffer: readonly string[] = []): void {
     const { name } = contract;
     const shape = describeShape(contract);

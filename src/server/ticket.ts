@@ -73,7 +73,7 @@ async function readSigningKey(store: Store): Promise<Buffer> {
     mode: 'enforce',
     cache: false,
     prune: false,
-    // A server that died while it made one has shown it to nobody.
+    // A server that died while creating one has not given it to anybody.
     onDoubt: 'rerun',
     onWarning: () => undefined,
   });

@@ -229,7 +229,7 @@ describe('what is thrown', () => {
     expect(result).toMatchObject({ is_error: true, content: expect.stringContaining('IN_DOUBT') });
   });
 
-  test('5.6 a ToolError of the SDK says nothing of the effect: it is in doubt, unless the tool or its policy says more', async () => {
+  test('5.6 a ToolError of the SDK says nothing about the effect: it is in doubt, unless the tool or its policy says more', async () => {
     const refused = () => new ToolError([{ type: 'text', text: 'no such order' }]);
     const codeOf = async (tool: object) => {
       const [result] = await toolResults([tool], [use('toolu_1')]);

@@ -50,7 +50,7 @@ test('missing options are guessed and reported; args inside a string are parsed;
   expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
 });
 
-test('one mail in three wordings and one order refunded three times are found without a word about fields', async () => {
+test('one mail in three wordings and one order refunded three times are found without naming fields', async () => {
   const times = ['00', '20', '40'];
   const calls = times.flatMap((second, n) => [
     { tool: 'mail.send', args: { to: 'ann', body: ['Hi', 'Hello', 'Dear Ann'][n] } },

@@ -260,7 +260,7 @@ describe('a match', () => {
     expect(recordTexts(record, pairs)).not.toEqual([rowText({ n: '7.0' }, pairs)]);
   });
 
-  test('of what is missing, empty or too large to be exact is none', () => {
+  test('never matches a missing, empty or inexact value', () => {
     for (const field of ['args.none', 'args.big', 'args.missing', 'remoteRef', 'args.deep'])
       expect(recordTexts(record, [pairOf(`n=${field}`)]), field).toEqual([]);
     expect(rowText({ n: '' }, [pairOf('n')])).toBeUndefined();

@@ -124,7 +124,7 @@ describe('what can be done next', () => {
     expect(await commands()).toEqual([`semel retry ${ref} ${options}`]);
   });
 
-  test('freed to run again: the next call executes, or somebody thinks better of it', async () => {
+  test('freed to run again: the next call executes, or somebody changes the decision', async () => {
     const { semel, record, commands } = await made();
     await semel.doubts.resolve((await record()).ref, 'runAgain');
     expect(await commands()).toEqual([undefined, expect.stringContaining('landed --result')]);

@@ -214,7 +214,7 @@ describe('a target that fails', () => {
   });
 });
 
-test('it runs as a script, and continues the numbering of its log', async () => {
+test('runs as a script, and continues the numbering of its log', async () => {
   const log = join(mkdtempSync(join(tmpdir(), 'semel-effects-')), 'effects.jsonl');
   const main = join(import.meta.dirname, '../support/effect-server/main.ts');
   for (const seq of [1, 2]) {

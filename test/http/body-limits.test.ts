@@ -61,7 +61,7 @@ test('bytes that come one by one take no more room than others', async () => {
   expect(grown).toBeLessThan(20 * count);
 });
 
-test('halves of many senders do not fill the memory: the longest makes room', async () => {
+test('unfinished bodies from many senders do not fill the memory: the longest is dropped', async () => {
   Object.assign(limits, { unfinishedBytes: 1_910 });
   const { handle, genuine } = webhook();
   const longer = begin(1_200);

@@ -150,7 +150,7 @@ describe('it says what to change', () => {
     expect(fixes).toEqual([expect.stringContaining("test the tool with `mode: 'enforce'`")]);
   });
 
-  test('where what is called idempotent is not', async () => {
+  test('where a tool declared idempotent is not', async () => {
     const { fixes } = await played(() => ({ contract: { effect: 'write-idempotent' } }));
     expect(fixes).toEqual([expect.stringContaining("declare it 'write-non-idempotent'")]);
   });
@@ -264,7 +264,7 @@ describe('over HTTP', () => {
     expect(String(table)).toContain("in doubt: `run` sends a key that is not semel's");
   });
 
-  test('and as the cause of a second effect, where `run` has a client of its own', async () => {
+  test('and as the cause of a second effect, if `run` uses its own client', async () => {
     await using api = await apiServer();
     await using semel = semelInMemory();
     const send = semel.tool({

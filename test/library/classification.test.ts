@@ -93,7 +93,7 @@ describe('requests through ctx.fetch, where every effect goes through it', () =>
     });
   });
 
-  test('an address that is none: not landed, nothing was sent', async () => {
+  test('an invalid address: not landed, nothing was sent', async () => {
     expect(await ended((ctx) => post(ctx, 'http://[/'), { via })).toMatchObject({ status: 'released' });
   });
 

@@ -524,7 +524,7 @@ describe('resolve', () => {
     expect(error.message).toMatch(`has changed since it was looked at. It is ${ref} now`);
   });
 
-  test.each(['', 'nobody', 'nobody@1', '@1'])('the reference %j is refused as one', async (ref) => {
+  test.each(['', 'nobody', 'nobody@1', '@1'])('%j is refused as a reference', async (ref) => {
     const { semel } = await inDoubt();
     const error = await errorOf(semel.doubts.resolve(ref, 'runAgain'));
     expect(error.code).toBe('INVALID_ARGS');

@@ -105,7 +105,7 @@ describe('too late', () => {
     expect((await made.semel.doubts.list()).items).toEqual([]);
   });
 
-  test('beside an execution in another process, its outcome is waited for', async () => {
+  test('while another process executes it, the outcome is awaited', async () => {
     const made = rig();
     const end = gate<string>();
     const first = made.semel.tool({ ...base, run: () => end.promise })({});

@@ -92,7 +92,7 @@ describe('fields', () => {
     expect((await keysOf({ volatile: ['user.id'] }, calls)).count).toBe(2);
   });
 
-  test('a path with a dot names one field: the one of that name, and not the one that the dot divides', async () => {
+  test('a path with a dot prefers the field of that exact name to a nested one', async () => {
     const call = (text: string, id: number) => [{ x: 1, 'user.id': text, user: { id } }] as const;
     const calls = [call('a', 1), call('b', 1), call('a', 2)];
     for (const lists of [{ content: ['user.id'] }, { volatile: ['user.id'] }, { identity: ['x', 'user'] }])
@@ -317,7 +317,7 @@ describe('redact', () => {
     return { args: (await semel.records.list()).items[0]?.args, warnings };
   }
 
-  test('reaches into every element of a list, and names with a dot in them', async () => {
+  test('covers every element of a list, and names that contain a dot', async () => {
     const args = { id: 1, cards: [{ number: '4111', last: '11' }, { number: '4222' }], 'api.key': 'sk' };
     const seen = await stored(['cards.number', 'api.key'], args);
     expect(seen.args).toEqual({ id: 1, cards: [{ last: '11' }, {}] });

@@ -255,7 +255,7 @@ describe('what a half-done call says after `retry`', () => {
     expect(error).toMatchObject({ code: 'IN_DOUBT' });
   });
 
-  test('what the last try did not reach is as the first one left it', async () => {
+  test('what the last try did not reach stays as the first try left it', async () => {
     const error = await place(() => Promise.reject(new Error('the lookup failed')));
     expect(error).toMatchObject({
       code: 'PARTIAL_SUCCESS',

@@ -50,7 +50,7 @@ test('a claim whose answer was lost is given back as soon as the store answers',
 });
 
 test.each(['the newer form was claimed once', 'older forms too'])(
-  'a claim whose answer was lost is given back under the newer form that a link led it to: %s',
+  'a claim whose answer was lost is released under the newer form that a link points to: %s',
   async (forms) => {
     const made = rig();
     const refuse = () => {

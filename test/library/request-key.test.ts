@@ -105,7 +105,7 @@ describe('a parameter of the query', () => {
 describe('strangers', () => {
   const places: Provider[] = [base, { ...base, bodyField: 'k' }, { ...base, queryField: 'k' }];
 
-  test.each(places)('get no request that would carry a key: %o', async (provider) => {
+  test.each(places)('get no request that contains a key: %o', async (provider) => {
     const stranger = await target();
     const { problem } = await ended((ctx) => post(ctx, '{}', `${stranger.url}/b`), provider);
     expect(problem).toMatch(/is not a host of the provider pay/);

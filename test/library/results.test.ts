@@ -254,7 +254,7 @@ describe('a value with a toJSON is never replayed as what that returns', () => {
     await expect(tool({})).rejects.toMatchObject({ code: 'RESULT_OMITTED' });
   });
 
-  test('inherited by all objects', async () => {
+  test('inherited from a built-in prototype', async () => {
     const { semel } = rig();
     const tool = semel.tool({ ...base, run: (): unknown => ({ id: new Map([[1, [2]]]) }) });
     for (const prototype of [Object.prototype, Array.prototype]) {

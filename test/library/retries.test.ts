@@ -99,7 +99,7 @@ test('and where the class says that it is harmless', async () => {
   expect(times).toHaveLength(2);
 });
 
-describe('tries join', () => {
+describe('tries combine', () => {
   test('one that nobody knows about, and no success, is in doubt whatever the later ones said', async () => {
     const { clock, tool } = failing([new Error('reset'), notLanded, notLanded, notLanded], { provider });
     const result = await clock.until(tool.try({}));

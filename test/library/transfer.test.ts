@@ -180,7 +180,7 @@ test('what a person gave up stays given up', async () => {
   expect(record?.error?.message).toBe('Given up, may have landed: too late');
 });
 
-test('what was claimed here under a newer form of its contract, and is free, takes in what was done or given up', async () => {
+test('a free record under a newer form of its contract accepts an imported success or abandonment', async () => {
   const [from, to] = [rig(), rig()];
   const former = from.semel.tool({ ...base, run: ({ id }: { id: number }) => (id === 1 ? 'done' : cut()) });
   await former({ id: 1 });

@@ -153,7 +153,7 @@ describe('the schema agrees with what is read', () => {
     ['send', '{"version":1,"tools":{"send":{"effect":"irreversible","per":"ever"},"send":"read"}}'],
     ['effect', '{"version":1,"tools":{"send":{"effect":"write-non-idempotent","effect":"read"}}}'],
     ['tools', '{"version":1,"tools":{"send":"write-non-idempotent"},"tools":{}}'],
-  ])('a name that is there twice is refused, since only the last would count: %s', (path, text) => {
+  ])('a duplicate name is refused, since only the last would count: %s', (path, text) => {
     expect(() => readPolicyFile(text, 'semel.policy.json')).toThrow(`\`${path}\` appears twice`);
   });
 

@@ -106,7 +106,7 @@ test('an id is sent back as it came, whatever its letters', async () => {
   expect((await call('send', { to: 'ann' }, { id: 1 })).result?.content?.[0]?.text).toBe('done');
 });
 
-test('a server that wants no pause is not asked without one', async () => {
+test('a server that asks for no pause is still polled with one', async () => {
   const askedAt: number[] = [];
   const { call } = await halting('id: e7\nretry: 0\ndata:\n\n', (response) => {
     askedAt.push(performance.now());

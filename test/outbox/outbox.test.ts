@@ -528,7 +528,7 @@ describe('a relay', () => {
     expect((await rows(semel))[0]).toMatchObject({ state: 0, tries: 0 });
   });
 
-  test('lets rows gather after a look that was not full, and looks at once after a full one', async () => {
+  test('waits for more rows after a partial batch, and polls at once after a full one', async () => {
     const drain = async (concurrency: number) => {
       namespaces += 1;
       const log: string[] = [];

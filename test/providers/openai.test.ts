@@ -77,7 +77,7 @@ describe('a lost answer', () => {
   });
 });
 
-test('no key is sent to whom would not know it', async () => {
+test('no key is sent to a service that would not recognise it', async () => {
   const at = await stores();
   const semel = quick();
   expect(await createTool(semel, at)({ name: 'a' })).toBe('vs_1');

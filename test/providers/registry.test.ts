@@ -93,7 +93,7 @@ describe.each(providers)('$name', (row) => {
     expect(contractWith(provider, { verify: () => unsure('x') })).not.toThrow();
   });
 
-  test('gets another key for another try where it would answer the known one with its stored error', () => {
+  test('gets a new key for another try if it would replay its stored error for the old one', () => {
     expect(provider.replaysErrors ?? false).toBe(row.errors === 'replayed');
   });
 

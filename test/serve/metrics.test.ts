@@ -48,7 +48,7 @@ async function open() {
   return { server, post, scrape, seen };
 }
 
-test('calls and doubts of every namespace are shown to a token for all, and of one to its own', async () => {
+test('a token for all namespaces sees every call and doubt, a token for one only its own', async () => {
   const { server, post, scrape, seen } = await open();
   for (const name of ['shop', 'other']) {
     const call = { tool: 'refund', args: { payment: 'pay_1' } };

@@ -283,7 +283,7 @@ test('the caller that ran it gets its value, even if the ledger has removed the 
   expect(await slow).toMatchObject({ ok: true, value: 'first', receipt: { executed: true } });
 });
 
-test('a framework that says "refused" after its process has closed hears of the doubt before, and `verify` is not asked', async () => {
+test('a framework that reports "refused" after its process has closed gets the earlier doubt, and `verify` is not asked', async () => {
   const semel = createSemel({ ...options, store: memoryStore() });
   let asked = 0;
   const mail = semel.tool({

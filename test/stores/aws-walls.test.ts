@@ -58,7 +58,7 @@ const allOf = (error: unknown): string => {
   return `${message} ${stack} ${JSON.stringify(evidence)} ${input} ${more}`;
 };
 
-test('credentials that never come are given up, and keep no place of later requests', async () => {
+test('waiting for credentials that never arrive ends, and blocks no later request', async () => {
   let isHanging = true;
   const never = new Promise<typeof credentials>(() => {});
   const common = { region: testRegion, service: 's3', fetch, dates: dateClock(), clock: systemClock };

@@ -42,7 +42,7 @@ test.each([
   expect(sent({ ...ended, [field]: value } as Row)).toBe('swap');
 });
 
-test('a decision that is about to change is not reused for others', () => {
+test('a decision that is about to change is not shared with other calls', () => {
   expect(sent(ended, { until: at + 500 })).toBe('swap');
   expect(sent(running, { before: undefined, until: at + 500 })).toBe('swap');
 });

@@ -59,7 +59,7 @@ test.each([
   await store.close();
 });
 
-test('a first claim that reaches the server too late counts from when it is done', async () => {
+test('a first claim that reaches the server late counts from its execution there', async () => {
   const { store, meanwhile, lapse, now } = await setting();
   meanwhile('write(', lapse);
   const { won, record } = await store.claim(claimRequest());

@@ -337,7 +337,7 @@ describe('a full disk', () => {
     database.close();
   });
 
-  test('of real bytes, on a file system of its own', async (context) => {
+  test('really full, on its own file system', async (context) => {
     const folder = join(newFolder(), 'small');
     mkdirSync(folder);
     const { status, stderr } = spawnSync(

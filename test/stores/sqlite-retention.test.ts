@@ -75,7 +75,7 @@ test('records of a caller’s own keys and failures are found one by one, behind
   expect(await store.prune(100)).toBe(30);
 });
 
-test('a record that was claimed again does not go with its old expiry', async () => {
+test('a record that was claimed again does not expire at its old time', async () => {
   const { store, pass } = ledger();
   await (await take(store)).settle('released');
   await take(store, { leaseMs: 10 * window });

@@ -196,7 +196,7 @@ test('after a boot, a clock that starts in the past ends no window until it is r
   await take(store);
 });
 
-test('the latest time is kept in transactions that are made anyway', async () => {
+test('the latest time is stored in transactions that happen anyway', async () => {
   const world = machineOf();
   const path = newPath();
   const store = world.at(path);

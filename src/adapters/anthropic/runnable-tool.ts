@@ -38,7 +38,7 @@ export interface RunContext {
   readonly first?: string;
 }
 
-/** A result before it is a block: the tool runner takes the content alone. */
+/** A result that is not a block yet: the tool runner takes only the content. */
 export interface Outcome {
   readonly content: Content;
   readonly isError: boolean;

@@ -1,4 +1,4 @@
-// The shapes of tools and calls in LangChain, as far as they concern us, and what their types say of a policy.
+// The shapes of LangChain's tools and calls that semel uses, and what their types say about a policy.
 
 import { SemelError } from '../../core/errors.ts';
 

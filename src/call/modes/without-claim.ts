@@ -78,7 +78,7 @@ export function mayRunWithoutClaim(env: Env, { tool, verifyOnly }: Call, { code 
 /** Runs a repeatable effect without a record. */
 export async function runWithoutClaim(env: Env, call: Call, { runExternally }: Body): Promise<Result> {
   try {
-    // Waiting for the store took its time.
+    // It may have become too late while waiting for the store.
     if (isLate(call, env.clock)) return refuse(call, undefined, tooLateError(call));
     if (runExternally === undefined) return await runRepeatable(env, call, { unguarded: true });
     const external = call.with({ tool: { ...call.tool, run: runExternally } });
@@ -193,7 +193,7 @@ export function createBareRun(call: Call, { providerKeyFence, dispatch, note }: 
     dispatch,
     note,
     isStepsOnly: false,
-    // Where nothing is guarded, a step is the work that it names.
+    // Without a guard, a step just runs its work.
     async takeStep(_name, ...rest) {
       if (tool.contract.mode === 'enforce') throw noStepsError(tool.contract.name);
       return (rest.at(-1) as StepWork)(ctx as never);

@@ -198,7 +198,7 @@ export class Requests {
   /** The request has one of our keys: `ctx.fetch` adds it, or the tool read it from `ctx`. */
   #isKeyOurs(carried: string | undefined): boolean {
     const { provider, issuedKeys } = this.#source;
-    // The tool sends the key, unseen by semel; but a key that was never read cannot have been sent.
+    // The tool sends the key, and semel cannot see that; but a key that was never read cannot have been sent.
     if (provider?.sentBy === 'tool') return issuedKeys.size > 0;
     return carried === undefined || issuedKeys.has(carried);
   }

@@ -266,7 +266,7 @@ function originOf(text: string): string {
   throw usageError('mcp', `--allow-origin takes an origin, for example https://app.example.com`);
 }
 
-/** Without what only the server may know. */
+/** Without the parts that only the server may know. */
 function placeOf(values: Values): string {
   const { origin, pathname } = urlOf(values);
   return `${origin}${pathname}`;

@@ -56,7 +56,7 @@ test.each([
   expect(jsonText(value)).toBe(text);
 });
 
-test('an endless value is truncated, and JSON stays as it was', () => {
+test('an endless value is truncated, and other JSON is unchanged', () => {
   expect(jsonText(deep(100_000))).toContain('[deeper]');
   const plain = { a: [1, 'x', null, { b: [] }], at: new Date(0) };
   expect(jsonText(plain, 2)).toBe(JSON.stringify(plain, null, 2));

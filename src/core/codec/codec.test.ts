@@ -287,7 +287,7 @@ describe('what is not storable', () => {
     expect(refusalOf(value)).toMatchObject({ reason: 'not-storable', path: 'result.a' });
   });
 
-  test('nesting beyond 200 levels, and not at it', () => {
+  test('nesting beyond 200 levels, but not at 200', () => {
     assert.deepStrictEqual(replay(nested(200)), nested(200));
     expect(refusalOf(nested(201)).detail).toMatch(/deeper than 200 levels/);
     expect(refusalOf(nested(1_000_000)).reason).toBe('not-storable');

@@ -139,7 +139,7 @@ function readStatus(part: Part): RequestFate | undefined {
   return status === undefined ? undefined : classifyStatus(status as number);
 }
 
-/** AWS turns away for now with a 400, and says so by name. */
+/** AWS throttles with a 400 and a named code. */
 function readAws(part: Part): RequestFate | undefined {
   const status = readField(part, '$metadata', 'httpStatusCode');
   if (typeof status !== 'number') return undefined;

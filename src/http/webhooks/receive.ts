@@ -162,7 +162,7 @@ function refuseSignature(why = 'The signature does not match.'): Response {
   return toResponse(toProblem(new SemelError('NOT_PERMITTED', why), { to: 'webhook', detail: why }));
 }
 
-/** A repeated header is joined with a comma, and which of the two counts would be undefined. */
+/** Repeated headers are joined with a comma, so it would be undefined which one counts. */
 function checkId(id: unknown): string {
   if (
     typeof id === 'string' &&

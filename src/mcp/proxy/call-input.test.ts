@@ -40,7 +40,7 @@ test.each([
   expect(new Set(told).size).toBe(calls.length);
 });
 
-test('arguments of other names are as they came', () => {
+test('arguments with other names are unchanged', () => {
   expect(argsOf('"arguments":{"«x»":1,"round":2}')).toEqual({ '«x»': 1, round: 2 });
 });
 

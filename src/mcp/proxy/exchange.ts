@@ -40,7 +40,7 @@ export function createExchange(
   { send, resume }: Upstream,
   request: 'call' | 'list',
 ): Exchange {
-  /** The answer's own bytes: an unchanged answer is passed on byte for byte. */
+  /** The raw bytes: an unchanged answer is passed on byte for byte. */
   let received: { readonly reply: Reply; readonly bytes: Buffer; readonly fields?: EventFields } | undefined;
   let isStreaming = false;
   let passRefusal: (() => void) | undefined;

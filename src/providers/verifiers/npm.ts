@@ -53,7 +53,7 @@ export function verifyNpmPublish<Args>(options: NpmOptions<Args>): Verifier<Args
         return unsure('the registry answered something that is not a package');
       const found = versions[version];
       if (found === undefined) {
-        // A version can be published once only, also after it was unpublished.
+        // A version can be published only once, even after it was unpublished.
         return time?.[version] === undefined
           ? notLanded({ lag })
           : unsure(`${name}@${version} was published and is not there any more`);

@@ -128,7 +128,7 @@ export class RequestError extends Error {
   override readonly name = 'RequestError';
   readonly status: number;
   readonly headers: Headers | undefined;
-  /** The service's own, where its clients have it too: Postmark's. */
+  /** The service's own error code, as its clients report it: Postmark's. */
   readonly code: unknown;
 
   constructor(status: number, message: string, headers?: Headers, code?: unknown) {

@@ -163,7 +163,7 @@ function compile(source: CallSource, contract: Contract): Compiled {
       period === undefined ? '' : own.key(period, intent, again ?? undefined),
     content: ({ key, args }) => {
       const shown = withoutRedacted(args, contract);
-      // An effect that is remembered has one wording; of a repeatable write, other content is another write.
+      // A remembered effect has one wording; for a repeatable write, other content is another write.
       return digestContent(key, shown, contract.fields, isRepeatable(contract.effect) ? args : shown);
     },
     storedArgs: ({ args }) => encodeArgs(args, contract, limits),

@@ -27,7 +27,7 @@ export interface SchemaDefaults {
   readonly stuck: readonly Steps[];
   /** Objects in which all that is filled in is identity: their members are not examined. */
   readonly whole: readonly Steps[];
-  /** The args have too many members to be tried out: all that is filled in is identity. */
+  /** The args have too many members to test one by one: every default counts as identity. */
   readonly isTooMuch?: true;
 }
 
@@ -153,7 +153,7 @@ interface Judged {
   /** Given, and the schema has a default for it. */
   readonly overridden: readonly Found[];
   readonly whole: readonly Steps[];
-  /** The call has an object where the trial had none. */
+  /** The call has an object that the trial did not have. */
   readonly isUntried: boolean;
 }
 

@@ -147,7 +147,7 @@ async function reduceWithin(
     const others: unknown[] = [];
     for (const word of await alternativesAt(steps)) {
       const result = await attempt(validate, setAt(from, steps, word));
-      // Under this word the schema wants other args: it chooses a branch.
+      // With this value the schema expects other args: it selects a branch.
       if (result.issues !== undefined && !isAbout(result, steps)) return undefined;
       if (result.issues === undefined) others.push(word);
     }

@@ -119,7 +119,7 @@ export function checkArgs(
     });
   };
   let result: SchemaResult<unknown> | Promise<SchemaResult<unknown>>;
-  // A schema may also throw, by its own transforms: then the args do not fit it either.
+  // A schema's transforms may also throw: then the args do not fit it either.
   try {
     result = schema['~standard'].validate(input);
   } catch (cause) {

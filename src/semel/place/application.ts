@@ -16,7 +16,7 @@ interface Process {
   /** The file that Node.js was started with. */
   readonly started: string | undefined;
   readonly cwd: string;
-  /** The same as the shell names it, with the symbolic links that a deployment re-points. */
+  /** The path as the shell shows it, including symbolic links that a deployment re-points. */
   readonly shellCwd: string | undefined;
   /** Where this code of semel is; a bundler may have taken that away. */
   readonly installed: string | undefined;

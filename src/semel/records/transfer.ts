@@ -95,7 +95,7 @@ export function createTransfer({ ledger, namespace, clock, user, all }: Transfer
     return undefined;
   }
 
-  /** The records that it leads to come by themselves, before it or after it. */
+  /** The records that it points to are imported separately, before or after it. */
   async function importLinks(record: PortableRecord): Promise<string | undefined> {
     const { key: older, movedTo = [] } = record;
     for (const key of movedTo) {

@@ -223,7 +223,7 @@ function sortKey(key: string): string {
   return `=${shortenKey(key, maxKeyBytes, same, digest)}`;
 }
 
-/** How the sort keys of all keys with this prefix start, and perhaps others. */
+/** The common start of the sort keys of all keys with this prefix; others may share it. */
 function keyStart(prefix: string): string {
   return `=${prefix.slice(0, startCharacters)}`.replace(/[\ud800-\udbff]$/, '');
 }

@@ -94,7 +94,7 @@ const begin = `${admission}
   END IF;`;
 
 /**
- * Another intent under the same key, or of another caller, is left to a relay, which says what became of it. Never reads JSON
+ * Another intent under the same key, or another caller's, is left to a relay, which reports its outcome. Never reads JSON
  * as text: Postgres refuses some escapes. Within a JSON text, no value looks like a field. `asker`: see packAsker.
  */
 const isIntentOf = (record: string) =>

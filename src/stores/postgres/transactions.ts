@@ -266,7 +266,7 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
   }
 
   interface BoundStore extends Pick<InTransaction, 'store' | 'isSame' | 'end'> {
-    /** The first error of semel's own statements: the transaction takes no further ones. */
+    /** The first error of semel's own statements: after it, the transaction accepts no others. */
     failure(): unknown;
   }
 

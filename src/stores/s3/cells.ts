@@ -175,7 +175,7 @@ const probeName: CellName = { ...metaName, key: 'probe' };
 /** In fewer bytes than a long key keeps, encoded. */
 const startCharacters = 30;
 
-/** A missing object is an answer; a missing bucket is not, nor what a proxy on the way does not find. */
+/** A missing object is an answer; a missing bucket is not, nor a 404 from a proxy in between. */
 export async function refuseMissing(asked: Promise<AwsAnswer>): Promise<AwsAnswer> {
   const answer = await asked;
   if (answer.status !== 404) return answer;

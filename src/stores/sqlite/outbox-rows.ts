@@ -85,7 +85,7 @@ export function createOutboxRows(database: SqliteLike, onWrite: () => void): Out
     `UPDATE outbox SET state = 0, due = 0, tries = 0, generation = NULL,
      reason = 'a person said to deliver it again' WHERE n = ?`,
   );
-  // Another intent under the same key, or of another caller, is left to a relay, which says what became of it.
+  // Another intent under the same key, or another caller's, is left to a relay, which reports its outcome.
   const sameIntent = 'namespace = ? AND key = ? AND fingerprint IS ? AND caller IS ?';
   const removeLanded = database.prepare(`DELETE FROM outbox WHERE ${sameIntent}`);
   // What started in another life of the record may have landed, whatever became of this one.

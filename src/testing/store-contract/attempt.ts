@@ -127,7 +127,7 @@ export async function lose(store: Store, over: Partial<ClaimRequest> = {}): Prom
   // A look may leave other forms of a key to the claim.
   const hasForms = request.olderKeys.length > 0 || record.key !== request.key;
   if (atOnce === undefined && hasForms && glanced === undefined) return record;
-  // A claim may close what it meets, as poisoned or by news on file; a glance changes nothing.
+  // A claim may settle the record it finds, as poisoned or by stored late news; a glance changes nothing.
   const isUnchanged = before.some((was) => was?.key === record.key && was.status === record.status);
   const expected = isUnchanged ? record.fence : undefined;
   assert.equal(glanced?.record?.fence, expected, 'a glance tells what a claim loses to');

@@ -1,4 +1,4 @@
-// Where a case plays: a fresh store, its second handle, and time.
+// The setting of a case: a fresh store, a second handle to it, and a clock.
 
 import assert from 'node:assert/strict';
 import type {

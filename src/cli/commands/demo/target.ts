@@ -1,4 +1,4 @@
-// The outside world of the demo: a server on this machine that does what it is asked, remembers keys, and counts. It
+// The outside world of the demo: a server on this machine that performs effects, remembers keys, and counts. It
 // knows nothing of semel.
 
 import { once } from 'node:events';

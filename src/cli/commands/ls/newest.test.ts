@@ -16,7 +16,7 @@ test('equals keep their order, and a short list is returned whole', () => {
   expect(found.items()).toEqual(['c', 'a', 'b']);
 });
 
-test('what is too old is not even made', () => {
+test('records that are too old are not even built', () => {
   const found = newest<string>(1);
   for (let n = 0; n < 200; n += 1) found.add(10, () => 'new');
   found.add(9, () => expect.fail('it was made'));

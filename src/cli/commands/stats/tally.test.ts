@@ -75,7 +75,7 @@ test('open doubts are counted whenever they began; resolved ones by who decided'
   expect(totals.inDoubt).toBe(0);
 });
 
-test('what observing would have replayed, or let wait, it would have prevented', () => {
+test('observed calls that would have been replayed or would have waited count as prevented', () => {
   const { totals } = statsOf([
     record({}),
     event('observed', '19T08:00', { would: 'replay', times: 3 }),

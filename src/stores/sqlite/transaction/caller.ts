@@ -144,7 +144,7 @@ function sessionOn(ledger: Ledger, database: SqliteLike): Session {
   return session;
 }
 
-/** Statements do not survive a handle that was closed and opened again. */
+/** Statements are invalid after their handle was closed and reopened. */
 function isUsable({ probe }: Known): boolean {
   try {
     probe.get();
