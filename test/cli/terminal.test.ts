@@ -94,6 +94,8 @@ test('the advice to avoid a doubt is given once, not per group', async () => {
   await at.semel('once', 'mail', '--id', 'lead=1', '--', 'sh', '-c', 'exit 28');
   await at.semel('once', 'post', '--id', 'lead=1', '--', 'sh', '-c', 'exit 28');
   const { stdout } = await at.semel('doubt');
-  expect(stdout.match(/to avoid this next time/g)).toHaveLength(1);
+  expect(
+    stdout.match(/to avoid this next time: let --verify <command> of `semel once` ask the target/g),
+  ).toHaveLength(1);
   expect(stdout).not.toContain('\n\n\n');
 });

@@ -77,12 +77,17 @@ function decoded(text: string): string {
   }
 }
 
-/** The args that the user gave. The digest of a command line tells `semel once` of another one; people need not see it. */
-export function argsText({ args }: RecordInfo, maxLength?: number): string {
-  if (typeof args !== 'object' || args === null || !Object.hasOwn(args, commandField))
-    return oneLine(args, maxLength);
+/** The args that the user gave, without the digest by which `semel once` recognises its command line. */
+export function argsText(record: RecordInfo, maxLength?: number): string {
+  const { args } = record;
+  if (!isOfCommand(record)) return oneLine(args, maxLength);
   const { [commandField]: _, ...given } = args as Readonly<Record<string, unknown>>;
   return oneLine(given, maxLength);
+}
+
+/** Made by `semel once`, not by a program. */
+export function isOfCommand({ args }: RecordInfo): boolean {
+  return typeof args === 'object' && args !== null && Object.hasOwn(args, commandField);
 }
 
 /** When it got its state: dispatched, settled or released. Renewing a lease does not count. */
