@@ -219,10 +219,14 @@ export class Attempt implements ContextSource, Lease, Timer {
   #losesKey(unkeyedHost: string | undefined): boolean {
     if (unkeyedHost === undefined || !this.record.keyed) return false;
     this.#env.warn(describeForeignKey(this.call.tool.contract.name, unkeyedHost));
-    // An effect that may have landed under our key must not be sent under another one.
-    const mayHaveLanded = this.#hasOpenTry || this.record.doubtFence !== null;
-    if (mayHaveLanded && rerunWithin(this.call, this.record) !== null) throw resendError(unkeyedHost);
+    if (this.mustKeepKey) throw resendError(unkeyedHost);
     return true;
+  }
+
+  /** An effect that may have landed under our key must not be sent under another one. */
+  get mustKeepKey(): boolean {
+    const mayHaveLanded = this.#hasOpenTry || this.record.doubtFence !== null;
+    return mayHaveLanded && this.record.keyed && rerunWithin(this.call, this.record) !== null;
   }
 
   /** The process stalled or could not reach the store: by now another worker may hold the key and have sent the effect. */

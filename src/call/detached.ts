@@ -11,7 +11,7 @@ import type { Call, Tool } from './call.ts';
 import type { Env } from './env.ts';
 import { Moment } from './heartbeat.ts';
 import { refuseInDoubt } from './in-doubt-error.ts';
-import { type Result, refuse } from './receipt.ts';
+import { collectEvidence, type Result, refuse } from './receipt.ts';
 import { abortedError, inFlightError, takenOverError } from './refusals.ts';
 import { type Body, neverDispatched, type Try } from './run-tool.ts';
 import { settleAttempt } from './settle.ts';
@@ -164,6 +164,7 @@ export function createTicketReports(env: Env): TicketReports {
       const { attempt, isOwn } = await resume(callOf, namespace, ticket);
       if (!isOwn) throw takenOverError(attempt.call, undefined);
       if (prepared !== undefined && !attempt.hasPrepared) attempt.prepare(prepared);
+      if (!keyed && attempt.mustKeepKey) throw unkeyedError(attempt);
       await attempt.dispatchElsewhere(keyed ? undefined : 'the target');
       return attempt.record;
     },
@@ -218,6 +219,15 @@ function overTimeError(name: string, timeoutMs: number): SemelError {
   return new SemelError('LEASE_LOST', `${name}: its timeout of ${formatDuration(timeoutMs)} has passed.`, {
     next: 'Stop it, and report how it ended. Its lease is no longer renewed.',
     retriable: false,
+  });
+}
+
+function unkeyedError({ call, record }: Attempt): SemelError {
+  const { name } = call.tool.contract;
+  return new SemelError('IN_DOUBT', `${name}: an earlier attempt may have landed under its key.`, {
+    next: 'Send it with its `key`, or report `notLanded` and send nothing.',
+    retriable: false,
+    evidence: collectEvidence(record),
   });
 }
 

@@ -43,7 +43,7 @@ export function claim(
   time: Time,
   floor: number,
 ): Step<ClaimAnswer> {
-  if (isTarget(row, request) && row.token === request.token) return repeatClaim(row, time);
+  if (isTarget(row, request) && isRepeated(row, request)) return repeatClaim(row, time);
   if (isTaken(row, request, time)) {
     if (!canTakeDoubt(row, request, time)) return lose(row, time);
     const taken = { ...reclaim(row, request, time), doubtFence: row.doubtFence ?? row.fence };
@@ -82,6 +82,11 @@ function isTaken(row: Row | undefined, asking: Asking, time: Time): boolean {
 /** Same intent, same caller. Another caller gets nothing of the record: neither its args nor its prepared output. */
 function isSameIntent(row: Row, asking: Asking): boolean {
   return row.fingerprint === asking.fingerprint && canAnswer(row, asking);
+}
+
+/** The same token for another intent, or by another caller, is not the claim that was won with it. */
+function isRepeated(row: Row, request: ClaimRequest): boolean {
+  return row.token === request.token && isSameIntent(row, request);
 }
 
 function isTarget(row: Row | undefined, { generation }: Asking): row is Row {

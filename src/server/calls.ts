@@ -250,7 +250,8 @@ export async function settle(body: Read<typeof settleBody>, { space }: Context):
   const result = await pipeline.tickets.settle(callOf(tool), space.semel.namespace, ticket, report);
   if (!result.ok && isAsReported(outcome, result))
     return { outcome: 'settled', recorded: true, receipt: result.receipt };
-  return { ...toAnswer(result), ...(result.ok ? { outcome: 'settled', recorded: true } : {}) };
+  const recorded = outcome === 'succeeded' && result.receipt.settledAt !== undefined;
+  return { ...toAnswer(result), outcome: 'settled', recorded };
 }
 
 /** The error of the call is what its executor reported: no news for it. */

@@ -241,6 +241,55 @@ test('a report counts only in the namespace in which its attempt began', async (
   });
 });
 
+test('a token that was used for another call or caller gives nothing of that one away', async () => {
+  const { store } = openLedger();
+  const { post } = await open(store);
+  const call = { ...refund, key: 'order-7', token, caller: 'ada' };
+  expect((await post('begin', call)).body.outcome).toBe('execute');
+  expect((await post('begin', call)).body.outcome).toBe('execute');
+  const others = await post('begin', { ...call, caller: 'bob' });
+  expect(others).toMatchObject({ status: 409, body: { code: 'IN_FLIGHT' } });
+  expect(JSON.stringify(others.body)).not.toContain('p1');
+  expect(await post('begin', { ...call, args: { payment: 'p2' } })).toMatchObject({
+    status: 422,
+    body: { code: 'KEY_CONFLICT' },
+  });
+});
+
+test('a re-run under the provider’s key cannot be sent without it', async () => {
+  const { store } = openLedger();
+  const { post } = await open(store);
+  const call = { tool: 'push', args: { topic: 'a' } };
+  const first = (await post('begin', call)).body;
+  await post('settle', { attempt: first.attempt, outcome: 'unknown' });
+  const { attempt } = (await post('begin', call)).body;
+  const unkeyed = await post('dispatch', { attempt, keyed: false });
+  expect(unkeyed).toMatchObject({ status: 409, body: { code: 'IN_DOUBT' } });
+  expect((await post('dispatch', { attempt })).status).toBe(200);
+});
+
+test('a request without the key may be dispatched again, if the answer was lost', async () => {
+  const { store } = openLedger();
+  const { post } = await open(store);
+  const { attempt } = (await post('begin', { tool: 'push', args: { topic: 'a' } })).body;
+  for (const _ of [1, 2]) expect((await post('dispatch', { attempt, keyed: false })).status).toBe(200);
+});
+
+test('a report that the record does not take over is not called recorded', async () => {
+  const { store, sleep } = openLedger();
+  const { post } = await open(store);
+  const { attempt } = (await post('begin', refund)).body;
+  sleep(11_000);
+  const { ref } = (await post('begin', refund)).body;
+  await post('resolve', { ref, verdict: 'abandon' });
+  const landed = { attempt, outcome: 'succeeded', value: 1 };
+  expect((await post('settle', landed)).body).toMatchObject({ outcome: 'settled', recorded: false });
+  const other = (await post('begin', { ...refund, args: { payment: 'p2' } })).body;
+  const settle = (outcome: string) => post('settle', { attempt: other.attempt, outcome, value: 1 });
+  expect((await settle('succeeded')).body).toMatchObject({ recorded: true });
+  expect((await settle('failed')).body).toMatchObject({ outcome: 'settled', recorded: false });
+});
+
 /** Whatever a server still does in the background is done before it is closed. */
 async function expectHeld({ server }: Awaited<ReturnType<typeof open>>, store: Store): Promise<void> {
   await server.close(0);
