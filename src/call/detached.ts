@@ -172,7 +172,8 @@ export function createTicketReports(env: Env): TicketReports {
       const { attempt, isOwn } = await resume(callOf, namespace, ticket);
       if (!isOwn || attempt.record.status !== 'running') return undefined;
       // A call whose step may land is not free to be forgotten: its steps would be made anew.
-      if (!attempt.record.dispatched) await attempt.dispatchElsewhere();
+      // Asked of the store for each step: after a verdict, the steps of the next attempt have other names.
+      await attempt.dispatchElsewhere();
       return providerKey(namespace, ticket.key, attempt.providerKeyFence, 'steps');
     },
     async settle(callOf, namespace, ticket, report) {

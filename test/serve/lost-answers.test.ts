@@ -290,6 +290,18 @@ test('a report that the record does not take over is not called recorded', async
   expect((await settle('failed')).body).toMatchObject({ outcome: 'settled', recorded: false });
 });
 
+test('a step is refused once the lease of its attempt is over', async () => {
+  const { store, sleep } = openLedger();
+  const { post } = await open(store);
+  const { attempt } = (await post('begin', refund)).body;
+  const step = (name: string) => post('step', { attempt, step: name });
+  expect((await step('one')).body.outcome).toBe('execute');
+  sleep(11_000);
+  expect(await step('two')).toMatchObject({ status: 409, body: { code: 'LEASE_LOST' } });
+  expect((await post('renew', { attempt })).status).toBe(200);
+  expect((await step('two')).body.outcome).toBe('execute');
+});
+
 /** Whatever a server still does in the background is done before it is closed. */
 async function expectHeld({ server }: Awaited<ReturnType<typeof open>>, store: Store): Promise<void> {
   await server.close(0);
