@@ -397,8 +397,8 @@ function refuseStrangers(
       'This server has another name.',
       'Use the address that it printed, or --allow-host.',
     );
-  const isOwn =
-    origin === undefined || names.some((name) => origin === `http://${name}` || origin === `https://${name}`);
+  // Another port of the same host is another program's.
+  const isOwn = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
   const isAsked = site === undefined || site === 'same-origin' || site === 'none';
   if ((!isOwn || !isAsked) && !origins.includes(origin ?? ''))
     throw new Refusal(403, 'Web pages of this origin may not call.', 'Allow it with --allow-origin.');

@@ -41,6 +41,7 @@ export function createSpaces({ store, policies, mayDefine, onWarning, onSpace }:
   const known = new Map<string, Space>();
   const shared = overrideStore(store, { close: async () => undefined });
   const signingKey = createSigningKey(store);
+  const defined = { count: 0 };
   return {
     of(namespace) {
       const found = known.get(namespace);
@@ -67,7 +68,7 @@ export function createSpaces({ store, policies, mayDefine, onWarning, onSpace }:
       const space = {
         semel,
         engine: engineOf(semel),
-        tools: createServedTools(semel, policies, { mayDefine }),
+        tools: createServedTools(semel, policies, { mayDefine, defined }),
         tickets: createTickets(namespace, signingKey),
       };
       known.set(namespace, space);

@@ -26,10 +26,15 @@ export interface ServedTools {
   }[];
 }
 
+/** By clients, in all namespaces: whoever may choose a namespace could fill the memory with tools. */
+export interface Defined {
+  count: number;
+}
+
 export function createServedTools(
   semel: Semel,
   file: PolicyFile,
-  { mayDefine }: { readonly mayDefine: boolean },
+  { mayDefine, defined = { count: 0 } }: { readonly mayDefine: boolean; readonly defined?: Defined },
 ): ServedTools {
   const known = new Map<string, { readonly tool: ServedTool; readonly source: 'file' | 'client' }>();
   const policies = Object.entries(file.tools ?? {});
@@ -58,11 +63,18 @@ export function createServedTools(
           path: 'tool',
           next: 'A tool is a kind of effect: put ids into `args`.',
         });
+      if (found === undefined && defined.count >= limits.kept)
+        throw new SemelError('CONTRACT_INVALID', `Clients have defined ${defined.count} tools already.`, {
+          path: 'tool',
+          next: 'Put tools into the policy file of the server.',
+        });
       // A program that was started again with another lease or window is served by those. Reports of attempts under the old
       // terms bring them along. Another key would be another intent: `define` refuses it.
       if (found?.source === 'client' && hasSameKeys(found.tool.contract, name, inline))
         forgetTool(found.tool);
-      return define(name, inline, 'client');
+      const tool = define(name, inline, 'client');
+      if (found === undefined) defined.count += 1;
+      return tool;
     },
     list: () => [...known].map(([name, { tool, source }]) => ({ name, contract: tool.contract, source })),
   };

@@ -352,6 +352,8 @@ test.each([
   ['of an unknown path', 404, 'GET', '/v1/nothing', 'admin', {}],
   ['with another method', 405, 'DELETE', '/v1/begin', 'admin', {}],
   ['by a web page', 403, 'POST', '/v1/begin', 'admin', { origin: 'https://evil.example' }],
+  ['by a web page of another port', 403, 'POST', '/v1/begin', 'admin', { origin: 'http://127.0.0.1' }],
+  ['by a web page of another name', 403, 'POST', '/v1/begin', 'admin', { origin: 'http://localhost' }],
   ['by a web page without an origin', 403, 'GET', '/v1/records', 'admin', { 'sec-fetch-site': 'cross-site' }],
   ['in another media type', 415, 'POST', '/v1/begin', 'admin', { 'content-type': 'text/plain' }],
   [
