@@ -20,7 +20,8 @@ import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { receiver } from '../signals/receiver.ts';
 
-const command = join(import.meta.dirname, '../../dist/lib/semel.cjs');
+/** As it was built for this run of the tests (build.ts), not as it was built last. */
+const command = process.env.SEMEL_BUILT_COMMAND ?? '';
 let folder: string;
 const started: (() => Promise<void>)[] = [];
 
