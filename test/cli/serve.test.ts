@@ -70,6 +70,8 @@ async function start(args: readonly string[], env?: Record<string, string>) {
 
 async function ended(args: readonly string[], env?: Record<string, string>) {
   const child = run(args, env);
+  // One that should have refused would serve for ever.
+  started.push(async () => void child.kill('SIGKILL'));
   let text = '';
   child.stderr.on('data', (part) => (text += part));
   let out = '';
