@@ -3,6 +3,7 @@
 // traceparent is in the record's history, never in a key.
 
 import type { Call, Result } from '../call/index.ts';
+import { describeThrown } from '../core/contract/classify.ts';
 import { SemelError } from '../core/errors.ts';
 import { engineOf, type Semel } from '../semel/index.ts';
 import { buckets } from './metrics/exposition.ts';
@@ -61,9 +62,41 @@ export function instrument(
 
   function traceCall(call: Call, run: () => Result | Promise<Result>): Result | Promise<Result> {
     const { contract } = call.tool;
-    const { toolCallId } = call.identity;
     const of = { 'gen_ai.tool.name': contract.name, 'semel.namespace': call.namespace };
-    const span = tracer.startSpan(`execute_tool ${contract.name}`, {
+    const startedAt = performance.now();
+    const span = quietly(() => startSpan(call, of));
+    if (span === undefined) return run();
+    const finish = (result: Result): Result => {
+      quietly(() => {
+        const outcome = contract.mode === 'observe' ? 'observed' : outcomeOf(result);
+        calls.add(1, { ...of, 'semel.outcome': outcome });
+        if (outcome === 'executed') durations.record((performance.now() - startedAt) / 1_000, of);
+        describeResult(span, outcome, result);
+        end(span, outcome, result);
+      });
+      return result;
+    };
+    const fail = (error: unknown): never => {
+      quietly(() => {
+        calls.add(1, { ...of, 'semel.outcome': 'refused' });
+        span.setAttributes({ 'error.type': typeOf(error) });
+        span.setStatus({ code: errorStatus });
+        span.end();
+      });
+      throw error;
+    };
+    let running: Result | Promise<Result>;
+    try {
+      // What the effect does is inside: its own requests are children.
+      running = context.with(trace.setSpan(context.active(), span), run);
+    } catch (error) {
+      return fail(error);
+    }
+    return running instanceof Promise ? running.then(finish, fail) : finish(running);
+  }
+
+  function startSpan({ tool: { contract }, identity: { toolCallId } }: Call, of: Attributes): TraceSpan {
+    return tracer.startSpan(`execute_tool ${contract.name}`, {
       kind: internalKind,
       attributes: {
         ...of,
@@ -73,31 +106,16 @@ export function instrument(
         'semel.effect': contract.effect,
       },
     });
-    const startedAt = performance.now();
-    const inside = trace.setSpan(context.active(), span);
-    const finish = (result: Result): Result => {
-      const outcome = contract.mode === 'observe' ? 'observed' : outcomeOf(result);
-      calls.add(1, { ...of, 'semel.outcome': outcome });
-      if (outcome === 'executed') durations.record((performance.now() - startedAt) / 1_000, of);
-      describeResult(span, outcome, result);
-      end(span, outcome, result);
-      return result;
-    };
-    const fail = (error: unknown): never => {
-      calls.add(1, { ...of, 'semel.outcome': 'refused' });
-      span.setAttributes({ 'error.type': typeOf(error) });
-      span.setStatus({ code: errorStatus });
-      span.end();
-      throw error;
-    };
-    let running: Result | Promise<Result>;
+  }
+
+  /** A processor or an exporter that throws must not turn an effect that has landed into an error. */
+  function quietly<T>(work: () => T): T | undefined {
     try {
-      // What the effect does is inside: its own requests are children.
-      running = context.with(inside, run);
+      return work();
     } catch (error) {
-      return fail(error);
+      engine.warn(`Tracing failed: ${describeThrown(error)}`);
+      return undefined;
     }
-    return running instanceof Promise ? running.then(finish, fail) : finish(running);
   }
 
   /** The call does not wait for what is read or written about its trace. */

@@ -184,6 +184,43 @@ test('instrumenting twice traces once, and nothing else is taken', async () => {
   expect(() => instrument({} as never, api)).toThrow('expects a Semel instance');
 });
 
+test('tracing that throws changes no outcome, and runs nothing twice', async () => {
+  const warnings: string[] = [];
+  const broken = (at: 'startSpan' | 'setAttributes') => {
+    const real = trace.getTracer('broken');
+    const fail = () => {
+      throw new Error('exporter');
+    };
+    const startSpan = (name: string) => Object.assign(real.startSpan(name), { setAttributes: fail });
+    return {
+      ...api,
+      trace: {
+        ...trace,
+        setSpan: trace.setSpan,
+        getTracer: () => ({ startSpan: at === 'startSpan' ? fail : startSpan }),
+      },
+    };
+  };
+  for (const at of ['startSpan', 'setAttributes'] as const) {
+    const semel = createSemel({
+      store: memoryStore(),
+      namespace: 'shop',
+      onWarning: (text) => void warnings.push(text),
+    });
+    onTestFinished(() => semel.close({ grace: 0 }));
+    instrument(semel, broken(at));
+    let runs = 0;
+    const count = () => {
+      runs += 1;
+      return runs;
+    };
+    expect(await semel.once('count', 1, count)).toBe(1);
+    expect(await semel.once('count', 1, count)).toBe(1);
+    expect(runs).toBe(1);
+  }
+  expect(warnings.filter((text) => text.includes('Tracing failed'))).toHaveLength(2);
+});
+
 test('calls and durations are metrics, without keys', async () => {
   const { mail } = shop({ namespace: 'metered' });
   for (const to of ['ann', 'ann', 'lost-1']) await mail.try({ to });
