@@ -17,7 +17,7 @@ export async function verify(
   return shorten(await ask(attempt, inDoubt, remoteRef));
 }
 
-/** Its words and ids are those of a service, which may be long without end: people and models read the one, records keep the other. */
+/** Texts and ids come from a service and have no maximum length. People and models read the texts, and records store the ids. */
 function shorten(answer: Verification): Verification {
   if (answer.verdict === 'unsure' && answer.because != null)
     return { ...answer, because: String(answer.because).slice(0, maxReasonLength) };

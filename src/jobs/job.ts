@@ -267,7 +267,7 @@ function mayRerun({ afterFailure, verify }: Pick<JobTerms, 'afterFailure' | 'ver
 }
 
 /**
- * This run died, and the next start of its job runs it again, or closes it where it has a key of its own. A start in another
+ * This run died. The next start of its job runs it again, or closes it if it has its own key. A start in another
  * slot leaves it alone, so once its slot is over, a person has to look.
  */
 export function rerunsByItself(

@@ -133,8 +133,8 @@ type NeverStored =
 type IsAny<T> = 0 extends 1 & T ? true : false;
 
 /**
- * Nothing, where the value can be stored. Else what a definition needs besides: a retry would get RESULT_OMITTED instead
- * of the value.
+ * Nothing, if the value can be stored. Otherwise the fields that a definition also needs: a retry would get
+ * RESULT_OMITTED instead of the value.
  */
 export type Storable<Value> =
   IsAny<Value> extends true

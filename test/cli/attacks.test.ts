@@ -133,7 +133,7 @@ describe('what the command left behind', () => {
     expect(at.lines('effects')).toEqual(['sent']);
   });
 
-  test('inside a guard inside a guard, holds the lives of both', async () => {
+  test('inside two nested guards, keeps both alive', async () => {
     const at = place();
     const inner = `${at.word} once work --id a=1 -- sh -c 'echo begin >> effects; while [ ! -e go ]; do sleep 0.05; done; echo end >> effects'`;
     const outer = at.start('run', 'job', ...daily, '--', 'sh', '-c', `echo $$ >> pids; ${inner}`);

@@ -454,7 +454,7 @@ describe('the command', () => {
     });
   });
 
-  test('leaves its end and its last words in the history', async () => {
+  test('leaves its exit and its last output in the history', async () => {
     const at = place();
     await at.semel(
       'run',

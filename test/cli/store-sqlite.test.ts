@@ -60,7 +60,7 @@ test('a journal of the ledger that is replaced goes with it, and is not played b
   expect((await once('a', 'touch', 'twice')).stdout).toBe('sent a\n');
 });
 
-test('a restored ledger opens at once where nothing was written, or nothing was done, since', async () => {
+test('a restored ledger opens at once if nothing was written or done since', async () => {
   const { semel } = place();
   const once = (key: string, ...words: string[]) => semel('once', 'mail', '--key', key, '--', ...words);
   await once('a', 'echo', 'sent a');

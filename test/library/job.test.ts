@@ -653,7 +653,7 @@ describe('an artifact', () => {
     ['changed', 'longer'],
     ['changed', 'same'],
   ] as const)(
-    'that is %s (%s) is told, or produced again where that is declared',
+    'that is %s (%s) is reported, or produced again if the job declares that',
     async (problem, spoilt) => {
       const path = scratch.path('draft.md');
       const spoil = () => (spoilt === undefined ? rmSync(path) : writeFileSync(path, spoilt));

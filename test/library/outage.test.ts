@@ -200,7 +200,7 @@ test('a waiter survives an outage of the store', async () => {
   ]);
 });
 
-test('after three calls in a row that failed, calls are refused without asking, but for one a second', async () => {
+test('after three failed calls in a row, calls are refused without asking the store, except one per second', async () => {
   const made = rig();
   await made.semel.open();
   let asked = 0;
@@ -288,7 +288,7 @@ describe('a store of your own that never answers', () => {
     expect(await tool({})).toBe('done');
   });
 
-  test('a claim that was won under a newer form of its contract is given back there', async () => {
+  test('a claim that was won under a newer form of its contract is released there', async () => {
     const made = rig();
     const refuse = () => {
       throw new NotLanded('not now');

@@ -333,7 +333,7 @@ describe('begin', () => {
     return { semel, tool, attempt: first.attempt };
   }
 
-  test('succeed settles, and everybody after gets the value', async () => {
+  test('succeed settles, and every later call gets the value', async () => {
     const { semel, tool, attempt } = await begun();
     expect(attempt.key).toMatch(/^[0-9a-f-]{36}$/);
     expect(attempt.args).toEqual({});

@@ -671,7 +671,7 @@ describe('count', () => {
     expect(asked.length).toBeGreaterThan(callers.length + 1);
   });
 
-  test('names of tools that a client makes up do not fill the memory, and keep no other tool out', async () => {
+  test('invented tool names from a client do not fill the memory, and do not displace real tools', async () => {
     const semel = createSemel({ store: 'memory:', onWarning: () => undefined });
     const calls = createToolCalls({
       semel,

@@ -283,7 +283,7 @@ describe('failures are distinguished', () => {
     });
   }
 
-  test("a key of somebody else's fails alone", async () => {
+  test('a key that another program wrote fails alone', async () => {
     const prefix = newPrefix();
     const store = redisStore({ client, prefix });
     await store.open();

@@ -134,7 +134,7 @@ test('a locked record that may have an earlier form is IN_FLIGHT', async () => {
   expect((await store.claim(request)).won).toBe(true);
 });
 
-test('a new record and what is done to it at once begin above the floor', async () => {
+test('a new record, and a change to it in the same batch, start above the floor', async () => {
   const { open, advance } = setting();
   const other = open();
   const gone = await take(other);

@@ -1,5 +1,5 @@
 // Requests to a service by a token, where the user passes no client. JSON in, JSON out; anything but a 2xx is thrown. The
-// token goes to the service's own address only, and no error tells it.
+// token is sent only to the service's own address, and no error contains it.
 
 import { limits } from '../../core/limits.ts';
 

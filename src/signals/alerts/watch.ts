@@ -251,7 +251,7 @@ export function createWatch(options: WatchOptions): Watch {
         try {
           await pass();
         } catch (error) {
-          onWarning(`Looking for doubts failed, and is tried again: ${describeThrown(error)}`);
+          onWarning(`The check for doubts failed and will be retried: ${describeThrown(error)}`);
         }
         await pause(everyMs, signal);
       }

@@ -89,7 +89,7 @@ export interface Attempt extends Held {
   /** Notes the provider's id for what it sent; null: that did not land. */
   noteId(remoteRef: string | null, nth: number): Promise<RenewAnswer>;
   dispatch(over?: Partial<DispatchRequest>): Promise<CrossAnswer>;
-  /** Dispatches, and expects that it may. */
+  /** Dispatches, and expects success. */
   send(over?: Partial<DispatchRequest>): Promise<StoredRecord>;
   clear(over?: Partial<ClearRequest>): Promise<CrossAnswer>;
   /** Clears, and expects that it may. */

@@ -34,7 +34,7 @@ export function createFollower(): Follower {
       beganAt ??= record.readAt;
       const before = known.get(key);
       const stamp = stampOf(record);
-      // What is running lapses without being written.
+      // A running record lapses without a write.
       if (status === 'running' || updatedAt >= beganAt - overlapMs) next.set(key, stamp);
       return before === undefined ? updatedAt >= horizon : before !== stamp;
     },
