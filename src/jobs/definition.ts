@@ -161,7 +161,7 @@ export const minLeaseMs = 10_000;
 /** Longer timers fire at once. */
 const maxTimerMs = 2_147_483_647;
 
-function checkJob(name: string, options: JobOptions<never>, work: unknown): DefinedTerms {
+export function checkJob(name: string, options: JobOptions<never>, work: unknown): DefinedTerms {
   const refuse = (path: string, what: string, next: string): never => {
     throw new SemelError('CONTRACT_INVALID', `job ${JSON.stringify(name)}: ${what}.`, { path, next });
   };

@@ -51,20 +51,9 @@ export async function runJob<Ending extends RunEnding>(
   options: JobTerms,
   work: Work<Ending>,
 ): Promise<Report<Ending>> {
-  const { semel, facts, job, ids, slot, again, ifBusy, signal, say } = options;
-  const { start } = slot;
+  const { semel, facts, job, slot, ifBusy, signal, say } = options;
   const folder = livenessFolder(facts.kind, facts.location);
-  const args = { job, ...(Object.keys(ids).length === 0 ? {} : { ids }) };
-  // A slot is an instant and a length: the name of its zone may be spelt in many ways.
-  const slotArgs = {
-    ...args,
-    per: slot.unit,
-    slot: slot.name,
-    ...(start === undefined ? {} : { start }),
-    // For `semel doubt`: if this run dies, the next start does not run it again before somebody decides.
-    ...(mayRerun(options) ? {} : { held: true }),
-  };
-  const slotOptions = { at: slot.span?.startsAt ?? 0, ...(again === undefined ? {} : { again }) };
+  const { args, slotArgs, slotOptions } = argsOf(options);
   // Refuses bad names before anything is claimed.
   nameRun(options);
   const lock = () => lockTool(options);
@@ -210,6 +199,24 @@ export async function runJob<Ending extends RunEnding>(
   }
 }
 
+/** What its lock and its slot are claimed with. */
+export function argsOf(options: JobTerms) {
+  const { job, ids, slot, again } = options;
+  const { start } = slot;
+  const args = { job, ...(Object.keys(ids).length === 0 ? {} : { ids }) };
+  // A slot is an instant and a length: the name of its zone may be spelt in many ways.
+  const slotArgs = {
+    ...args,
+    per: slot.unit,
+    slot: slot.name,
+    ...(start === undefined ? {} : { start }),
+    // For `semel doubt`: if this run dies, the next start does not run it again before somebody decides.
+    ...(mayRerun(options) ? {} : { held: true }),
+  };
+  const slotOptions = { at: slot.span?.startsAt ?? 0, ...(again === undefined ? {} : { again }) };
+  return { args, slotArgs, slotOptions };
+}
+
 /** The ending of work that failed without being interrupted. */
 function failureIn<Ending extends RunEnding>(report: Report<Ending>): Ending | undefined {
   if (report.kind !== 'ran' && report.kind !== 'refused') return undefined;
@@ -280,7 +287,7 @@ export function rerunsByItself(
 }
 
 /** A run that died may run again, as one that failed may; not one that was held or has a verifier. */
-async function allowRerun({ semel, afterFailure, verify }: JobTerms, key: string): Promise<boolean> {
+export async function allowRerun({ semel, afterFailure, verify }: JobTerms, key: string): Promise<boolean> {
   const record = await semel.records.get(key);
   if (record === undefined || !mayRerun({ afterFailure, verify })) return false;
   if (!record.inDoubt || record.error?.message.endsWith(heldSuffix)) return false;
@@ -290,7 +297,12 @@ async function allowRerun({ semel, afterFailure, verify }: JobTerms, key: string
   return true;
 }
 
-function slotTool(options: JobTerms, verifier: VerifierStart): ToolFunction<{ slot: string }, unknown> {
+export type SlotTerms = Pick<
+  JobTerms,
+  'semel' | 'job' | 'leaseMs' | 'windowMs' | 'verify' | 'verifyAfterMs'
+> & { readonly slot: Pick<JobSlot, 'span'> };
+
+export function slotTool(options: SlotTerms, verifier: VerifierStart): ToolFunction<{ slot: string }, unknown> {
   const { semel, job, slot, leaseMs, windowMs } = options;
   // The window counts from the end of the slot, which the key does not hold.
   const lengthMs = slot.span === undefined ? 0 : slot.span.endsAt - slot.span.startsAt;

@@ -7,6 +7,7 @@ import { isRepeatable } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key/key.ts';
 import { limits } from '../core/limits.ts';
+import { findJobTool } from '../jobs/library/index.ts';
 import type { FilePolicy } from '../mcp/index.ts';
 import { type CallOptions, runAs, toRecordedCall } from '../semel/index.ts';
 import type { StoredRecord } from '../store/store.ts';
@@ -274,7 +275,7 @@ function toError(given: Read<typeof settleBody>['error'] = {}): Error {
 }
 
 /** A refusal is thrown, and becomes a problem. */
-function toAnswer(result: Result): object {
+export function toAnswer(result: Result): object {
   if (!result.ok) throw withReceiptOf(result);
   return { outcome: 'replay', value: result.value, receipt: result.receipt };
 }
@@ -292,8 +293,9 @@ function withReceiptOf({ error, receipt }: Extract<Result, { ok: false }>): Seme
   });
 }
 
-async function openTicket(text: string, { tools, engine, tickets }: Context['space']) {
-  const { tool: name, policy: own, isStep, ticket } = await tickets.read(text);
+async function openTicket(text: string, { tools, engine, tickets, semel }: Context['space']) {
+  const { tool: name, policy: own, isStep, job, ticket } = await tickets.read(text);
+  if (job !== undefined) return { tool: findJobTool(semel, job), ticket };
   const { contract } = tools.find(name, own, isStep);
   const tool = engine.find(contract.name)?.tool;
   if (tool === undefined)
@@ -326,7 +328,7 @@ function callOptions(body: Read<typeof beginBody>, signal: AbortSignal): CallOpt
 }
 
 /** What a process could prove about itself must not be claimed by others, so it never looks like a process of this machine. */
-function ownerOf({ worker }: Read<typeof beginBody>, { credential }: Context): string {
+export function ownerOf({ worker }: { readonly worker?: string }, { credential }: Context): string {
   return `${worker ?? 'a client'} (${credential.name}, over HTTP)`;
 }
 

@@ -15,6 +15,7 @@ import {
   stepBody,
 } from './calls.ts';
 import type { Endpoint } from './endpoint.ts';
+import { beginJob, beginJobBody, beginJobStep, jobStepBody } from './jobs.ts';
 import {
   actBody,
   doubtsQuery,
@@ -67,6 +68,23 @@ export const endpoints: readonly Endpoint[] = [
       'Asks whether to execute a step of an attempt: an effect with a record of its own. Answers as /v1/begin.',
     input: stepBody,
     run: step,
+  },
+  {
+    method: 'POST',
+    path: '/v1/jobs/begin',
+    role: 'execute',
+    about:
+      'Asks whether to run a job for its slot: `execute` with a lock and an attempt, `skipped` or `busy`. Renew both while it runs; settle the attempt, then the lock as `notLanded`.',
+    input: beginJobBody,
+    run: beginJob,
+  },
+  {
+    method: 'POST',
+    path: '/v1/jobs/step',
+    role: 'execute',
+    about: 'Asks whether to execute a step of a run. Answers as /v1/begin.',
+    input: jobStepBody,
+    run: beginJobStep,
   },
   {
     method: 'POST',

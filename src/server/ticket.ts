@@ -5,6 +5,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Ticket } from '../call/index.ts';
 import { SemelError } from '../core/errors.ts';
+import type { JobTool } from '../jobs/library/index.ts';
 import type { FilePolicy } from '../mcp/index.ts';
 import { createSemel, overrideStore, rootsNamespace, runAs } from '../semel/index.ts';
 import type { Store } from '../store/store.ts';
@@ -15,6 +16,8 @@ export interface OpenTicket {
   readonly policy: FilePolicy | undefined;
   /** Of a step, which needs no entry in the policy file. */
   readonly isStep: boolean;
+  /** Of a job. */
+  readonly job?: JobTool | undefined;
   /** Undefined where nothing is claimed: a read. */
   readonly ticket: Ticket | undefined;
 }
@@ -91,7 +94,7 @@ async function readSigningKey(store: Store): Promise<Buffer> {
 /** Without what the server's own environment says. */
 export const nobody = { conversation: undefined, turn: undefined, run: undefined, caller: undefined };
 
-function toText({ tool, policy, isStep, ticket }: OpenTicket): string {
+function toText({ tool, policy, isStep, job, ticket }: OpenTicket): string {
   const claimed = ticket && [
     ticket.key,
     ticket.token,
@@ -100,21 +103,22 @@ function toText({ tool, policy, isStep, ticket }: OpenTicket): string {
     ticket.keyed,
     ticket.startedAt,
   ];
-  return JSON.stringify([format, tool, policy ?? null, claimed ?? null, isStep]);
+  return JSON.stringify([format, tool, policy ?? null, claimed ?? null, isStep, ...(job === undefined ? [] : [job])]);
 }
 
 function fromText(text: string): OpenTicket {
-  const [version, tool, policy, claimed, isStep] = JSON.parse(text) as [
+  const [version, tool, policy, claimed, isStep, job] = JSON.parse(text) as [
     number,
     string,
     FilePolicy | null,
     [string, string, number, number, boolean, number] | null,
     boolean,
+    JobTool?,
   ];
   // Signed by a later version of semel.
   if (version !== format) throw notOurs();
   const ticket = claimed === null ? undefined : toTicket(claimed);
-  return { tool, policy: policy ?? undefined, isStep, ticket };
+  return { tool, policy: policy ?? undefined, isStep, job, ticket };
 }
 
 function toTicket([key, token, fence, generation, keyed, startedAt]: [

@@ -50,7 +50,9 @@ const unittest = async (name: string, env?: Record<string, string>) => {
 describe.skipIf(python === undefined)('the Python client', () => {
   test('guards sync and async functions', () => unittest('test_tools'));
   test('sends each value as one JSON value, or refuses it', () => unittest('test_encoding'));
-  test('repeats nothing when it, a TypeScript program or the server is killed', () => unittest('test_kills'));
+  test('repeats nothing when it or a TypeScript program is killed', () => unittest('test_kills.Kills'));
+  test('starts one server, and another where that is gone', () => unittest('test_kills.Servers'));
+  test('runs jobs by their slots and steps, in turn with TypeScript', () => unittest('test_jobs'));
 
   test('has the keys of TypeScript', async () => {
     const file = join(client, 'tests/vectors.json');

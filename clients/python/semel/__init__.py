@@ -32,6 +32,7 @@ from .errors import (
     VersionMismatch,
 )
 from .identity import within
+from .jobs import AsyncJob, AsyncJobContext, Job, JobContext, JobOutcome, job
 from .tools import AsyncTool, Tool, once, once_async, tool
 
 __version__ = "0.1.0"
@@ -39,6 +40,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Aborted",
     "AsyncContext",
+    "AsyncJob",
+    "AsyncJobContext",
     "AsyncTool",
     "Client",
     "Context",
@@ -48,6 +51,9 @@ __all__ = [
     "InDoubt",
     "InFlight",
     "InvalidArgs",
+    "Job",
+    "JobContext",
+    "JobOutcome",
     "KeyConflict",
     "LeaseLost",
     "MaybeLanded",
@@ -75,6 +81,7 @@ __all__ = [
     "current",
     "current_async",
     "handoff",
+    "job",
     "once",
     "once_async",
     "tool",

@@ -112,7 +112,8 @@ def begin(call: Call) -> Talk[Begun]:
     while True:
         wait = max(0.0, patience)
         try:
-            answer = yield Request(call.path, {**body, "waitMs": int(wait * 1000)}, timeout=wait + 30)
+            patient = {"waitMs": int(wait * 1000)} if call.wait > 0 else {}
+            answer = yield Request(call.path, {**body, **patient}, timeout=wait + 30)
             return Begun(str(answer["outcome"]), answer)
         except InFlight as error:
             if error.ref is not None and error.ref.split("@")[0] in active:
@@ -433,9 +434,10 @@ def same_args(sent: Any, answered: Any) -> bool:
 
 
 Effect = Callable[[Any, Any], Any]
+Judge = Callable[[_Base, BaseException], Ended]
 
 
-def run(call: Call, effect: Effect) -> Outcome[Any]:
+def run(call: Call, effect: Effect, judge: Judge = classify) -> Outcome[Any]:
     """`effect(args, context)`. Refusals are values; what a read raises passes."""
     client = call.client
     try:
@@ -452,7 +454,7 @@ def run(call: Call, effect: Effect) -> Outcome[Any]:
         except BaseException as thrown:
             if not begun.is_claimed:
                 raise
-            ended = classify(context, thrown)
+            ended = judge(context, thrown)
             if not isinstance(thrown, Exception):
                 # The program is told to end: it may not wait long, and its own exception goes on.
                 with contextlib.suppress(Exception):
@@ -463,7 +465,7 @@ def run(call: Call, effect: Effect) -> Outcome[Any]:
         return client.drive(settle(call, context, ended))
 
 
-async def run_async(call: Call, effect: Effect) -> Outcome[Any]:
+async def run_async(call: Call, effect: Effect, judge: Judge = classify) -> Outcome[Any]:
     """`await effect(args, context)`."""
     client = call.client
     try:
@@ -481,7 +483,7 @@ async def run_async(call: Call, effect: Effect) -> Outcome[Any]:
         except BaseException as thrown:
             if not begun.is_claimed:
                 raise
-            ended = classify(context, thrown)
+            ended = judge(context, thrown)
             if not isinstance(thrown, Exception):
                 # Cancelled: report it all the same, then let the cancellation go on.
                 with contextlib.suppress(Exception):

@@ -117,7 +117,7 @@ export async function runFunction<Value>(
   }
 }
 
-function slotFor({ per }: DefinedTerms, { at }: JobRunOptions): JobSlot {
+export function slotFor({ per }: DefinedTerms, { at }: JobRunOptions): JobSlot {
   const isCalendar = isCalendarPeriod(per);
   const zone = typeof per === 'object' ? per.zone : 'UTC';
   const schedule = {
@@ -129,7 +129,7 @@ function slotFor({ per }: DefinedTerms, { at }: JobRunOptions): JobSlot {
   return slotOf(schedule, Date.now(), randomBytes(10).toString('hex'));
 }
 
-function idsOf(given: JobRunOptions['ids'] = {}): Ids {
+export function idsOf(given: JobRunOptions['ids'] = {}): Ids {
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => {
       checkText('ids', name);

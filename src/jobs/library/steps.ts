@@ -235,15 +235,7 @@ export function createSteps({ semel, run, label, leaseMs, order, signal }: Steps
     prepare?: (ctx: AttemptContext<unknown>) => Promise<unknown>,
   ) {
     return semel.tool({
-      name: contractName('step', identity.step),
-      effect: 'irreversible',
-      per: 'run',
-      lease: leaseMs,
-      timeout: 'none',
-      window: run.windowMs,
-      // A step runs again after a crash: effects belong in `once`.
-      onDoubt: 'rerun',
-      share: true,
+      ...stepTerms(identity.step, leaseMs, run.windowMs),
       run: (_: StepIdentity, ctx: AttemptContext<unknown>) => compute(ctx),
       ...(prepare === undefined
         ? {}
@@ -280,6 +272,21 @@ export function createSteps({ semel, run, label, leaseMs, order, signal }: Steps
     );
     forgetTool(tool);
   }
+}
+
+/** The contract of a step, for whoever runs it. */
+export function stepTerms(name: string, leaseMs: number, windowMs: number) {
+  return {
+    name: contractName('step', name),
+    effect: 'irreversible',
+    per: 'run',
+    lease: leaseMs,
+    timeout: 'none',
+    window: windowMs,
+    // A step runs again after a crash: effects belong in `once`.
+    onDoubt: 'rerun',
+    share: true,
+  } as const;
 }
 
 interface StepParts {

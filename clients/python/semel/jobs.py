@@ -1,0 +1,349 @@
+"""A job: a function that runs once per slot, never twice at a time, and goes on after its last finished step if it died.
+
+The lock, the slot and the steps have the names and keys of `semel.job` in TypeScript, so the two share a job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import datetime
+import inspect
+import secrets
+import threading
+import time
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload
+
+from .calls import Call, Ended, Outcome, _Base, run, run_async, worker_name
+from .client import Client, Talk, default_client
+from .encoding import encode, restore
+from .errors import Failed, NotCanonical, SemelError
+from .identity import within
+from .tools import Duration, _Shape, milliseconds
+from .transport import Request
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+_MISSING: Any = object()
+_path: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar("semel_steps", default=())
+
+
+@dataclass(frozen=True)
+class JobOutcome(Generic[R]):
+    """`executed`: it ran now. `skipped`: the slot was done before. `busy`: another run of the job is going on."""
+
+    status: Literal["executed", "skipped", "busy"]
+    slot: str
+    value: R | None = None
+    attempt: int = 0
+    holder: str | None = None
+
+
+class _Run:
+    """What the function of a job may know."""
+
+    def __init__(self, client: Client, name: str, answer: dict[str, Any]) -> None:
+        self._client = client
+        self._name = name
+        self._ticket = str(answer["attempt"])
+        self._lock = str(answer["lock"])
+        self._lease = float(answer["leaseMs"]) / 1000
+        #: `2026-06-19`, `2026-06-19T09:00+02:00`, `ever`.
+        self.slot = str(answer["slot"])
+        #: The slot's local date.
+        self.date = str(answer["date"])
+        self.zone = str(answer["zone"])
+        #: The slot's scheduled instant.
+        self.at = _moment(answer["at"])
+        #: The run's name, for `per="run"`.
+        self.run = str(answer["run"])
+        self.attempt = int(answer["number"])
+        self.fence = int(answer["fence"])
+        self.periods_at = _moment(answer["periodsAt"]) if "periodsAt" in answer else None
+        #: Set when another worker may run it: stop.
+        self.lost = threading.Event()
+
+    def _renew(self) -> Talk[None]:
+        items = [{"attempt": self._ticket}, {"attempt": self._lock}]
+        answer = yield Request("/v1/renew", {"items": items}, timeout=10, patience=self._lease / 3)
+        if any(each["status"] not in (200, 503) for each in answer["items"]):
+            self.lost.set()
+
+    def _step(self, kind: str, name: str, args: Any, returns: Any) -> Call:
+        body: dict[str, Any] = {"attempt": self._ticket, "kind": kind, "name": name}
+        if args is not _MISSING:
+            body["args"] = encode(args, f"{name}: args")
+        if _path.get() and kind == "step":
+            body["in"] = list(_path.get())
+        return Call(f"{self._name}: {name}", "/v1/jobs/step", body, 0.0, self._client, returns)
+
+    def _settle(self, ended: Ended, hold: bool, took: float) -> Talk[None]:
+        body: dict[str, Any] = {"attempt": self._ticket, "outcome": ended.outcome}
+        if ended.outcome == "succeeded":
+            stored: dict[str, Any] = {"tookMs": int(took * 1000)}
+            try:
+                stored["value"] = encode(ended.value, "the result")
+            except NotCanonical as error:
+                warnings.warn(f"{self._name}: what it returned is not stored ({error.message}).", stacklevel=2)
+            body["value"] = stored
+        else:
+            words = f"failed: {ended.thrown!s}"[:4_000].encode("utf-8", "replace").decode()
+            body["outcome"] = "unknown" if hold else "notLanded"
+            body["error"] = {"message": f"{words}; held" if hold else words}
+        try:
+            yield Request("/v1/settle", body, patience=60)
+        finally:
+            yield Request("/v1/settle", {"attempt": self._lock, "outcome": "notLanded"}, patience=5)
+
+
+class JobContext(_Run):
+    """Of a sync function."""
+
+    def step(self, name: str, work: Callable[[], T], *, args: Any = _MISSING) -> T:
+        """Computes a value once per run: a later attempt gets the same. If it raises or dies, it runs again."""
+        mark = None
+
+        def effect(_: Any, __: Any) -> T:
+            nonlocal mark
+            mark = _path.set((*_path.get(), name))
+            try:
+                return work()
+            finally:
+                _path.reset(mark)
+
+        return cast(T, _unwrap(run(self._step("step", name, args, _returns(work)), effect, _free)))
+
+    def once(self, name: str, work: Callable[[], T], *, id: Any = _MISSING) -> T:
+        """An effect that lands once per run; with an `id`, once ever. What may have landed is in doubt, not repeated."""
+        return cast(T, run(self._step("once", name, id, _returns(work)), lambda _, __: work()).unwrap())
+
+
+class AsyncJobContext(_Run):
+    """Of an async function."""
+
+    async def step(self, name: str, work: Callable[[], Awaitable[T]], *, args: Any = _MISSING) -> T:
+        """Computes a value once per run: a later attempt gets the same. If it raises or dies, it runs again."""
+
+        async def effect(_: Any, __: Any) -> T:
+            mark = _path.set((*_path.get(), name))
+            try:
+                return await work()
+            finally:
+                _path.reset(mark)
+
+        return cast(T, _unwrap(await run_async(self._step("step", name, args, _returns(work)), effect, _free)))
+
+    async def once(self, name: str, work: Callable[[], Awaitable[T]], *, id: Any = _MISSING) -> T:
+        """An effect that lands once per run; with an `id`, once ever. What may have landed is in doubt, not repeated."""
+        return cast(T, (await run_async(self._step("once", name, id, _returns(work)), lambda _, __: work())).unwrap())
+
+
+def _returns(work: Callable[..., Any]) -> Any:
+    with contextlib.suppress(Exception):
+        return inspect.signature(work, eval_str=True).return_annotation
+    return None
+
+
+def _free(_: _Base, thrown: BaseException) -> Ended:
+    """Whatever it raises, a step may run again."""
+    return Ended("notLanded", thrown=thrown)
+
+
+def _unwrap(outcome: Outcome[Any]) -> Any:
+    """A step's own error reaches the caller as it is."""
+    if outcome.error is not None and outcome.error.code == "NOT_LANDED" and outcome.error.__cause__ is not None:
+        raise outcome.error.__cause__
+    return outcome.unwrap()
+
+
+def _moment(text: Any) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+
+
+class _Job:
+    def __init__(self, name: str, fn: Callable[..., Any], terms: dict[str, Any], client: Client | None) -> None:
+        self.name = name
+        self._fn = fn
+        self._terms = terms
+        self._client = client
+        self._returns = _Shape(name, fn).returns
+
+    def _begin(self, at: datetime.datetime | None, ids: Mapping[str, str | int] | None, again: str | None) -> Talk[dict[str, Any]]:
+        body: dict[str, Any] = {
+            "job": self.name,
+            **self._terms,
+            "token": secrets.token_urlsafe(24),
+            "worker": worker_name(),
+        }
+        if at is not None:
+            body["at"] = encode(at, "at")
+        if ids is not None:
+            body["ids"] = encode(ids, "ids")
+        if again is not None:
+            body["again"] = again
+        answer = yield Request("/v1/jobs/begin", body)
+        return answer
+
+    def _known(self, answer: dict[str, Any]) -> JobOutcome[Any]:
+        slot = str(answer["slot"])
+        if answer["outcome"] == "busy":
+            return JobOutcome("busy", slot, holder=answer.get("holder"))
+        stored = answer.get("value")
+        value = stored.get("value") if isinstance(stored, dict) else stored
+        return JobOutcome("skipped", slot, value=restore(value, self._returns))
+
+    def _fail(self, context: _Run, thrown: BaseException) -> SemelError:
+        if isinstance(thrown, SemelError):
+            return thrown
+        return Failed(
+            f"{self.name} {context.slot} failed: {thrown}.",
+            retriable=True,
+            corrective_action="Run it again: steps that are done are not repeated.",
+        )
+
+    @property
+    def _holds(self) -> bool:
+        return self._terms.get("afterFailure") == "hold"
+
+
+class Job(_Job, Generic[R]):
+    """A sync job."""
+
+    def run(
+        self,
+        *,
+        at: datetime.datetime | None = None,
+        ids: Mapping[str, str | int] | None = None,
+        again: str | None = None,
+    ) -> JobOutcome[R]:
+        """Runs the job for its slot, unless that is done or running."""
+        client = self._client or default_client()
+        answer = client.drive(self._begin(at, ids, again))
+        if answer["outcome"] != "execute":
+            return self._known(answer)
+        context = JobContext(client, self.name, answer)
+        started = time.monotonic()
+        with _beating(context):
+            try:
+                with within(run=context.run, at=context.periods_at):
+                    ended = Ended("succeeded", self._fn(context))
+            except BaseException as thrown:
+                ended = Ended("failed", thrown=thrown)
+            client.drive(context._settle(ended, self._holds, time.monotonic() - started))
+        if ended.thrown is not None:
+            if not isinstance(ended.thrown, Exception):
+                raise ended.thrown
+            raise self._fail(context, ended.thrown) from ended.thrown
+        return JobOutcome("executed", context.slot, cast(R, ended.value), context.attempt)
+
+
+class AsyncJob(_Job, Generic[R]):
+    """An async job."""
+
+    async def run(
+        self,
+        *,
+        at: datetime.datetime | None = None,
+        ids: Mapping[str, str | int] | None = None,
+        again: str | None = None,
+    ) -> JobOutcome[R]:
+        """Runs the job for its slot, unless that is done or running."""
+        client = self._client or default_client()
+        answer = await client.drive_async(self._begin(at, ids, again))
+        if answer["outcome"] != "execute":
+            return self._known(answer)
+        context = AsyncJobContext(client, self.name, answer)
+        started = time.monotonic()
+        async with _beating_async(context):
+            try:
+                with within(run=context.run, at=context.periods_at):
+                    ended = Ended("succeeded", await self._fn(context))
+            except BaseException as thrown:
+                ended = Ended("failed", thrown=thrown)
+            await asyncio.shield(client.drive_async(context._settle(ended, self._holds, time.monotonic() - started)))
+        if ended.thrown is not None:
+            if not isinstance(ended.thrown, Exception):
+                raise ended.thrown
+            raise self._fail(context, ended.thrown) from ended.thrown
+        return JobOutcome("executed", context.slot, cast(R, ended.value), context.attempt)
+
+
+@contextlib.contextmanager
+def _beating(context: JobContext) -> Iterator[None]:
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(context._lease / 3) and not context.lost.is_set():
+            with contextlib.suppress(SemelError):
+                context._client.drive(context._renew())
+
+    threading.Thread(target=beat, name="semel job", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+@contextlib.asynccontextmanager
+async def _beating_async(context: AsyncJobContext) -> AsyncIterator[None]:
+    async def beat() -> None:
+        while not context.lost.is_set():
+            await asyncio.sleep(context._lease / 3)
+            with contextlib.suppress(SemelError):
+                await context._client.drive_async(context._renew())
+
+    task = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+class JobDecorator(Protocol):
+    @overload
+    def __call__(self, fn: Callable[[AsyncJobContext], Coroutine[Any, Any, R]], /) -> AsyncJob[R]: ...
+    @overload
+    def __call__(self, fn: Callable[[JobContext], R], /) -> Job[R]: ...
+
+
+def job(
+    name: str,
+    *,
+    per: Literal["minute", "hour", "day", "week", "month", "ever"] | None = None,
+    cron: str | None = None,
+    tz: str = "UTC",
+    lease: Duration | None = None,
+    window: Duration | None = None,
+    after_failure: Literal["rerun", "hold"] | None = None,
+    client: Client | None = None,
+) -> JobDecorator:
+    """A function that runs once per slot: `per`, a schedule, or the instant `at` of each run."""
+    terms: dict[str, Any] = {"per": per, "cron": cron, "tz": tz, "afterFailure": after_failure}
+    for field, value in (("lease", lease), ("window", window)):
+        if value is not None:
+            terms[field] = _number(milliseconds(value), field)
+    given = {field: value for field, value in terms.items() if value is not None}
+
+    def decorate(fn: Callable[..., Any]) -> Any:
+        kind: Any = AsyncJob if inspect.iscoroutinefunction(fn) else Job
+        return kind(name, fn, given, client)
+
+    return cast(JobDecorator, decorate)
+
+
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
+
+def _number(value: str | int, field: str) -> int:
+    if isinstance(value, int):
+        return value
+    for unit in ("ms", "s", "m", "h", "d", "w"):
+        digits = value.removesuffix(unit)
+        if digits != value and digits.replace(".", "", 1).isdigit():
+            return int(float(digits) * _UNITS[unit])
+    raise ValueError(f"{field} is {value!r}: write '15m', milliseconds or a timedelta")

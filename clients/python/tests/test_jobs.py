@@ -1,0 +1,162 @@
+"""Jobs and their steps: once per slot, one at a time, and on after a crash, also in another language."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import signal
+import subprocess
+import threading
+import unittest
+
+import semel
+
+from .support import Place
+
+MORNING = datetime.datetime(2026, 6, 19, 7, tzinfo=datetime.timezone.utc)
+
+PROGRAM = """
+import os, signal, sys
+import semel
+
+def note(text):
+    with open(os.environ["FOLDER"] + "/effects", "a") as file:
+        file.write(text + "\\n")
+
+@semel.job("blog", per="day", tz="Europe/Paris", lease="10s")
+def blog(job: semel.JobContext) -> str:
+    job.step("draft", lambda: note("draft"))
+    job.once("publish", lambda: note("publish"))
+    if sys.argv[1] == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    job.step("tweet", lambda: note("tweet"))
+    return "done"
+
+print(blog.run().status)
+"""
+
+TYPESCRIPT = """
+import { appendFileSync } from 'node:fs';
+const { createSemel, day } = await import(process.env.TEST_DOOR);
+const note = (text) => appendFileSync(process.env.FOLDER + '/effects', text + '\\n');
+const semel = createSemel({ namespace: 'default', onWarning: () => undefined });
+const blog = semel.job('blog', { per: day('Europe/Paris'), lease: '10s', wait: '60s' }, async (job) => {
+  await job.step('draft', () => note('draft'));
+  await job.once('publish', () => note('publish'));
+  if (process.argv[1] === 'die') process.kill(process.pid, 'SIGKILL');
+  await job.step('tweet', () => note('tweet'));
+  return 'done';
+});
+const outcome = await blog.run();
+console.log(outcome.status, outcome.value);
+await semel.close();
+"""
+
+
+class Jobs(Place):
+    def test_a_slot_is_done_once(self) -> None:
+        runs: list[str] = []
+
+        @semel.job("digest", per="day", tz="Europe/Paris")
+        def digest(job: semel.JobContext) -> dict[str, str]:
+            runs.append(job.slot)
+            return {"date": job.date}
+
+        first = digest.run(at=MORNING)
+        self.assertEqual((first.status, first.slot, first.value), ("executed", "2026-06-19", {"date": "2026-06-19"}))
+        again = digest.run(at=MORNING + datetime.timedelta(hours=3))
+        self.assertEqual((again.status, again.value), ("skipped", first.value))
+        self.assertEqual(digest.run(at=MORNING, ids={"customer": 7}).status, "executed")
+        self.assertEqual(digest.run(at=MORNING, again="asked for").status, "executed")
+        self.assertEqual(digest.run(at=MORNING + datetime.timedelta(days=1)).status, "executed")
+        self.assertEqual(len(runs), 4)
+
+    def test_two_runs_never_overlap(self) -> None:
+        started, go = threading.Event(), threading.Event()
+
+        @semel.job("slow", per="day")
+        def slow(job: semel.JobContext) -> None:
+            started.set()
+            go.wait(60)
+
+        thread = threading.Thread(target=slow.run, kwargs={"at": MORNING})
+        thread.start()
+        started.wait(60)
+        self.assertEqual(slow.run(at=MORNING).status, "busy")
+        self.assertEqual(slow.run(at=MORNING + datetime.timedelta(days=1)).status, "busy")
+        go.set()
+        thread.join()
+        self.assertEqual(slow.run(at=MORNING).status, "skipped")
+
+    def test_a_run_that_failed_goes_on_after_its_last_step(self) -> None:
+        done: list[str] = []
+        fail = [True]
+
+        @semel.tool("mail", per="run")
+        def mail(to: str) -> str:
+            done.append(f"mail {to}")
+            return to
+
+        @semel.job("report", per="day")
+        async def report(job: semel.AsyncJobContext) -> int:
+            async def gather() -> int:
+                done.append("gather")
+                return 41
+
+            async def broken() -> None:
+                raise KeyError("flaky")
+
+            found = await job.step("gather", gather, args={"source": "crm"})
+            await asyncio.to_thread(mail, "ann")
+            if fail:
+                fail.pop()
+                await job.step("flaky", broken)
+            return found + job.attempt
+
+        with self.assertRaises(semel.Failed) as failed:
+            asyncio.run(report.run(at=MORNING))
+        self.assertIsInstance(failed.exception.__cause__, KeyError)
+        self.assertTrue(failed.exception.retriable)
+        outcome = asyncio.run(report.run(at=MORNING))
+        self.assertEqual((outcome.value, outcome.attempt), (43, 2))
+        self.assertEqual(done, ["gather", "mail ann"])
+
+    def test_a_failure_that_is_held_waits_for_a_person(self) -> None:
+        @semel.job("held", per="day", after_failure="hold")
+        def held(job: semel.JobContext) -> None:
+            raise OSError("half done")
+
+        with self.assertRaises(semel.Failed):
+            held.run(at=MORNING)
+        with self.assertRaises(semel.InDoubt):
+            held.run(at=MORNING)
+
+    @unittest.skipUnless("TEST_DOOR" in os.environ, "needs the built library")
+    def test_python_and_typescript_share_a_job_killed_in_turn(self) -> None:
+        def typescript(how: str) -> subprocess.Popen[str]:
+            return subprocess.Popen(
+                [os.environ["TEST_NODE"], "--input-type=module", "-e", TYPESCRIPT, how],
+                env={**os.environ, "FOLDER": str(self.folder)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+
+        process = self.start(PROGRAM, "die")
+        _, err = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, -signal.SIGKILL, err)
+        # It waits until the lease of the dead program is over.
+        process = typescript("die")
+        _, err = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, -signal.SIGKILL, err)
+        said = ""
+        while said != "executed":
+            said = self.finish(self.start(PROGRAM, "live"))
+            self.assertIn(said, ("busy", "executed"))
+        self.assertEqual(self.finish(typescript("live")), "skipped done")
+        self.assertEqual(self.effects, ["draft", "publish", "tweet"])
+
+
+if __name__ == "__main__":
+    unittest.main()

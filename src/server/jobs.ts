@@ -1,0 +1,121 @@
+// Jobs over HTTP: a client that gets the slot of a job runs it, with steps, and reports by its tickets as for any call.
+
+import { SemelError } from '../core/errors.ts';
+import {
+  cron,
+  type DetachedClaim,
+  detachJob,
+  detachStep,
+  type JobOptions,
+  periodNamed,
+  shownOwner,
+} from '../jobs/detached.ts';
+import { beginBody, ownerOf, toAnswer } from './calls.ts';
+import type { Context } from './endpoint.ts';
+import { anything, document, instant, integer, list, object, oneOf, type Read, text } from './schema.ts';
+import { readTicket, writeTicket } from './ticket.ts';
+
+const { token, worker } = beginBody.fields;
+
+const calendar = ['minute', 'hour', 'day', 'week', 'month'] as const;
+
+export const beginJobBody = object(
+  { job: text({ max: 200, about: 'The name of the job.' }) },
+  {
+    per: oneOf([...calendar, 'ever'], { about: 'Each slot is done once. Default: each instant `at`.' }),
+    cron: text({ max: 200, about: 'A schedule, instead of `per`: the slot is its latest instant.' }),
+    tz: text({ max: 100, about: 'The time zone of the slots. Default: UTC.' }),
+    at: instant({ about: 'The scheduled instant. Default: now.' }),
+    ids: document({ type: 'object', description: 'Separate runs, for example per customer.' }, readIds),
+    again: text({ max: 500, about: 'Why a slot that is done is run once more.' }),
+    lease: integer({ min: 10_000, max: 86_400_000, about: 'In milliseconds. Default: 60 s.' }),
+    window: integer({ min: 0, max: 10 * 366 * 86_400_000, about: 'In milliseconds. Default: 30 days.' }),
+    afterFailure: oneOf(['rerun', 'hold'], { about: 'What a failure means. Default: rerun.' }),
+    token,
+    worker,
+  },
+);
+
+export const jobStepBody = object(
+  {
+    attempt: text({ max: 100_000, about: 'The `attempt` of the answer to /v1/jobs/begin.' }),
+    kind: oneOf(['step', 'once'], { about: 'once: an effect that must not be repeated.' }),
+    name: text({ max: 200, about: 'The name of the step.' }),
+  },
+  {
+    args: anything({ about: 'What the step depends on; of once: its id, for an effect that lands once ever.' }),
+    in: list(text({ max: 200 }), { max: 20, about: 'The names of the steps around it.' }),
+    token,
+    worker,
+  },
+);
+
+export async function beginJob(body: Read<typeof beginJobBody>, context: Context): Promise<object> {
+  const { job, at, ids, again, lease, window, afterFailure } = body;
+  const options = {
+    ...given({ per: perOf(body), lease, window, afterFailure }),
+    job,
+    run: given({ at, ids, again }),
+  };
+  const claimant = { owner: ownerOf(body, context), token: body.token };
+  const begun = await detachJob(context.space.semel, options, claimant);
+  const { slot } = begun;
+  const about = { slot: slot.name, date: slot.date, zone: slot.zone, at: new Date(slot.at) };
+  if (begun.kind === 'done') {
+    const { record, value } = begun;
+    return { outcome: 'skipped', ...about, value, doneAt: record.settledAt, record: record.id };
+  }
+  if (begun.kind === 'busy') {
+    const record = begun.holder?.record;
+    return { outcome: 'busy', ...about, ...(record === undefined ? {} : { holder: shownOwner(record.owner) }) };
+  }
+  const { lock, run, text: name } = begun;
+  return {
+    outcome: 'execute',
+    ...about,
+    lock: ticketOf(lock),
+    attempt: ticketOf(run),
+    run: name,
+    ...(slot.periodsAt === undefined ? {} : { periodsAt: new Date(slot.periodsAt) }),
+    number: run.record.attempts,
+    fence: run.record.fence,
+    leaseMs: lock.tool.kind === 'lock' ? lock.tool.leaseMs : undefined,
+  };
+}
+
+export async function beginJobStep(body: Read<typeof jobStepBody>, context: Context): Promise<object> {
+  const { job, ticket } = readTicket(body.attempt);
+  if (job?.kind !== 'run' || ticket === undefined)
+    throw new SemelError('INVALID_ARGS', '`attempt` is not a run of a job.', {
+      path: 'attempt',
+      next: 'Send the `attempt` of the answer to /v1/jobs/begin, unchanged.',
+    });
+  const { semel } = context.space;
+  // A program that was taken over must start nothing more.
+  const record = await semel.records.get(ticket.key);
+  if (record?.status !== 'running' || record.fence !== ticket.fence)
+    throw new SemelError('LEASE_LOST', `${job.job}: another worker has taken this run over.`);
+  const claimant = { owner: ownerOf(body, context), token: body.token };
+  const claimed = await detachStep(semel, job, body, claimant);
+  if (!('ticket' in claimed)) return toAnswer(claimed);
+  const { attempts: number, fence, key: recordKey } = claimed.record;
+  const leaseMs = 'leaseMs' in claimed.tool ? claimed.tool.leaseMs : 60_000;
+  return { outcome: 'execute', attempt: ticketOf(claimed), claimed: true, number, fence, recordKey, leaseMs };
+}
+
+function ticketOf({ tool, ticket }: DetachedClaim): string {
+  return writeTicket({ tool: tool.kind, policy: undefined, isStep: false, job: tool, ticket });
+}
+
+function perOf({ per, cron: schedule, tz = 'UTC' }: Read<typeof beginJobBody>): JobOptions['per'] {
+  if (schedule !== undefined) return cron(schedule, tz);
+  return per === undefined || per === 'ever' ? per : periodNamed(per, tz);
+}
+
+function readIds(value: object): Readonly<Record<string, string | number>> {
+  return value as Readonly<Record<string, string | number>>;
+}
+
+function given<Given extends object>(fields: Given): { [Name in keyof Given]?: Exclude<Given[Name], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
+}
