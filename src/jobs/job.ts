@@ -302,7 +302,10 @@ export type SlotTerms = Pick<
   'semel' | 'job' | 'leaseMs' | 'windowMs' | 'verify' | 'verifyAfterMs'
 > & { readonly slot: Pick<JobSlot, 'span'> };
 
-export function slotTool(options: SlotTerms, verifier: VerifierStart): ToolFunction<{ slot: string }, unknown> {
+export function slotTool(
+  options: SlotTerms,
+  verifier: VerifierStart,
+): ToolFunction<{ slot: string }, unknown> {
   const { semel, job, slot, leaseMs, windowMs } = options;
   // The window counts from the end of the slot, which the key does not hold.
   const lengthMs = slot.span === undefined ? 0 : slot.span.endsAt - slot.span.startsAt;

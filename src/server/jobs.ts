@@ -9,7 +9,7 @@ import {
   type JobOptions,
   periodNamed,
   shownOwner,
-} from '../jobs/detached.ts';
+} from '../jobs/library/index.ts';
 import { beginBody, ownerOf, toAnswer } from './calls.ts';
 import type { Context } from './endpoint.ts';
 import { anything, document, instant, integer, list, object, oneOf, type Read, text } from './schema.ts';
@@ -43,7 +43,9 @@ export const jobStepBody = object(
     name: text({ max: 200, about: 'The name of the step.' }),
   },
   {
-    args: anything({ about: 'What the step depends on; of once: its id, for an effect that lands once ever.' }),
+    args: anything({
+      about: 'What the step depends on; of once: its id, for an effect that lands once ever.',
+    }),
     in: list(text({ max: 200 }), { max: 20, about: 'The names of the steps around it.' }),
     token,
     worker,
@@ -67,7 +69,11 @@ export async function beginJob(body: Read<typeof beginJobBody>, context: Context
   }
   if (begun.kind === 'busy') {
     const record = begun.holder?.record;
-    return { outcome: 'busy', ...about, ...(record === undefined ? {} : { holder: shownOwner(record.owner) }) };
+    return {
+      outcome: 'busy',
+      ...about,
+      ...(record === undefined ? {} : { holder: shownOwner(record.owner) }),
+    };
   }
   const { lock, run, text: name } = begun;
   return {
@@ -116,6 +122,8 @@ function readIds(value: object): Readonly<Record<string, string | number>> {
   return value as Readonly<Record<string, string | number>>;
 }
 
-function given<Given extends object>(fields: Given): { [Name in keyof Given]?: Exclude<Given[Name], undefined> } {
+function given<Given extends object>(
+  fields: Given,
+): { [Name in keyof Given]?: Exclude<Given[Name], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }

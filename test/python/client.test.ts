@@ -17,9 +17,11 @@ function works(command: string, ...args: string[]): boolean {
 
 const isNew = 'import sys, ssl; sys.exit(sys.version_info < (3, 10))';
 const python = ['python3', '/usr/bin/python3'].find((each) => works(each, '-c', isNew));
-if (python === undefined) console.warn('SKIPPED: the Python client was not tested, there is no python3 >= 3.10');
+if (python === undefined)
+  console.warn('SKIPPED: the Python client was not tested, there is no python3 >= 3.10');
 const mypy = ['mypy', '/usr/bin/mypy'].find((each) => works(each, '--version'));
-if (mypy === undefined) console.warn('SKIPPED: the types of the Python client were not checked, there is no mypy');
+if (mypy === undefined)
+  console.warn('SKIPPED: the types of the Python client were not checked, there is no mypy');
 
 async function run(command: string, args: readonly string[], env: Record<string, string> = {}) {
   const built = process.env.SEMEL_BUILT_COMMAND as string;

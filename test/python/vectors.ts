@@ -40,9 +40,7 @@ export async function makeVectors(seed: number, count: number): Promise<readonly
     return fields(depth + 1);
   };
   const fields = (depth: number): Record<string, unknown> =>
-    Object.fromEntries(
-      Array.from({ length: random(5) }, () => [`${pick(texts)}${random(9)}`, value(depth)]),
-    );
+    Object.fromEntries(Array.from({ length: random(5) }, () => [`${pick(texts)}${random(9)}`, value(depth)]));
   const vectors: Vector[] = [];
   for (let at = 0; at < count; at += 1) {
     const args = { id: at, ...fields(0) };

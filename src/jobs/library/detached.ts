@@ -1,11 +1,11 @@
 // A job whose function runs in another program, which holds the lock and the slot by tickets. The names, keys and terms are
 // those of `semel.job`, so a run that died in one language goes on in another. Nothing of it stays in this process.
 
-import type { Result, Ticket } from '../call/index.ts';
-import { decodeResult } from '../core/codec/codec.ts';
-import { SemelError } from '../core/errors.ts';
-import { shortDigest } from '../core/key/key.ts';
-import { checkText } from '../core/text.ts';
+import type { Result, Ticket } from '../../call/index.ts';
+import { decodeResult } from '../../core/codec/codec.ts';
+import { SemelError } from '../../core/errors.ts';
+import { shortDigest } from '../../core/key/key.ts';
+import { checkText } from '../../core/text.ts';
 import {
   type CallOptions,
   type Engine,
@@ -15,19 +15,19 @@ import {
   type Semel,
   type ToolFunction,
   toRecordedCall,
-} from '../semel/index.ts';
-import type { StoredRecord } from '../store/store.ts';
-import { type MakeTool, withTool } from './claim.ts';
-import { checkJob, type JobOptions, type JobRunOptions } from './definition.ts';
-import { replay, type StoredValue } from './guarded-command.ts';
-import { allowRerun, argsOf, type JobTerms, nameRun, slotTool } from './job.ts';
-import { idsOf, slotFor } from './library/run.ts';
-import { stepTerms } from './library/steps.ts';
-import { findHolder, type Holder } from './liveness/holder.ts';
-import { livenessFolder } from './liveness/liveness.ts';
-import { lockTool } from './lock.ts';
-import { contractName, isReserved } from './slots/run-id.ts';
-import { type JobSlot, stepWindowMs } from './slots/slot.ts';
+} from '../../semel/index.ts';
+import type { StoredRecord } from '../../store/store.ts';
+import { type MakeTool, withTool } from '../claim.ts';
+import { checkJob, type JobOptions, type JobRunOptions } from '../definition.ts';
+import { replay, type StoredValue } from '../guarded-command.ts';
+import { allowRerun, argsOf, type JobTerms, nameRun, slotTool } from '../job.ts';
+import { findHolder, type Holder } from '../liveness/holder.ts';
+import { livenessFolder } from '../liveness/liveness.ts';
+import { lockTool } from '../lock.ts';
+import { contractName, isReserved } from '../slots/run-id.ts';
+import { type JobSlot, stepWindowMs } from '../slots/slot.ts';
+import { idsOf, slotFor } from './run.ts';
+import { stepTerms } from './steps.ts';
 
 /** A tool of a job, by all that its contract is made of. Travels in tickets. */
 export type JobTool =
@@ -92,7 +92,12 @@ export type DetachedRun =
       readonly slot: JobSlot;
       readonly text: string;
     }
-  | { readonly kind: 'done'; readonly slot: JobSlot; readonly value: StoredValue; readonly record: RecordInfo }
+  | {
+      readonly kind: 'done';
+      readonly slot: JobSlot;
+      readonly value: StoredValue;
+      readonly record: RecordInfo;
+    }
   | { readonly kind: 'busy'; readonly slot: JobSlot; readonly holder: Holder | undefined };
 
 export interface DetachOptions extends Pick<JobOptions, 'per' | 'lease' | 'window' | 'afterFailure'> {
@@ -165,7 +170,8 @@ export async function detachJob(
       const own = { ...claimant, token: claimant.token && shortDigest('lock', claimant.token) };
       const claimed = await detachTool(semel, lockOf, args, {}, own);
       if ('ticket' in claimed) return claimed;
-      if (claimed.ok || claimed.error.code !== 'IN_FLIGHT') throw claimed.ok ? heldForGood(job) : claimed.error;
+      if (claimed.ok || claimed.error.code !== 'IN_FLIGHT')
+        throw claimed.ok ? heldForGood(job) : claimed.error;
       const { key } = await keyOf(lockOf, args);
       const { holder } = await findHolder(semel, livenessFolder(facts.kind, facts.location), key);
       if (holder !== undefined || isLast) return undefined;
@@ -237,9 +243,7 @@ async function release(semel: Semel, { tool, ticket }: DetachedClaim): Promise<v
   const callOf = (record: StoredRecord) =>
     toRecordedCall(made, record, record.args === null ? undefined : decodeResult(record.args));
   // If it fails, the lease ends it.
-  await pipeline.tickets
-    .settle(callOf, namespace, ticket, { outcome: 'released' })
-    .catch(() => undefined);
+  await pipeline.tickets.settle(callOf, namespace, ticket, { outcome: 'released' }).catch(() => undefined);
 }
 
 function noSlot(job: string): SemelError {
@@ -254,7 +258,3 @@ function heldForGood(job: string): SemelError {
     next: `Forget its record: semel forget lock.${job}`,
   });
 }
-
-export { cron, type JobOptions } from './definition.ts';
-export { shownOwner } from './liveness/liveness.ts';
-export { periodNamed } from './slots/slot.ts';

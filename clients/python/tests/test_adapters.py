@@ -1,0 +1,103 @@
+"""Adapters, against stand-ins with the documented shapes; Celery and APScheduler themselves where they are installed."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import importlib.util
+import inspect
+import unittest
+from types import SimpleNamespace
+from typing import Any
+
+import semel
+from semel.adapters import LangChainMiddleware, as_function, from_airflow, from_apscheduler, from_celery
+
+from .support import Place
+
+
+class Adapters(Place):
+    def test_a_plain_function_for_frameworks_that_read_signatures(self) -> None:
+        @semel.tool("refund", per="ever", identity=["payment"])
+        def refund(payment: str, ctx: semel.Context, reason: str = "") -> dict[str, str]:
+            """Refunds a payment."""
+            if payment == "bad":
+                raise semel.Rejected("not found")
+            return {"id": payment}
+
+        plain = as_function(refund)
+        self.assertTrue(inspect.isfunction(plain))
+        self.assertEqual(list(inspect.signature(plain).parameters), ["payment", "reason"])
+        self.assertEqual((plain.__name__, plain.__doc__), ("refund", "Refunds a payment."))
+        self.assertEqual(plain("p1", reason="a"), {"id": "p1"})
+        self.assertEqual(plain("bad")["error"]["code"], "FAILED")
+
+        @semel.tool("refund.async", per="ever")
+        async def later(payment: str) -> str:
+            return payment
+
+        self.assertTrue(inspect.iscoroutinefunction(as_function(later)))
+        self.assertEqual(asyncio.run(as_function(later)("p2")), "p2")
+
+    def test_langchain_middleware_runs_a_call_once_per_conversation(self) -> None:
+        guard = LangChainMiddleware({"pay": {"effect": "irreversible", "per": "conversation", "identity": ["to"]}})
+        runs: list[str] = []
+
+        def request(call_id: str, name: str = "pay", to: str = "ann") -> Any:
+            return SimpleNamespace(
+                tool_call={"name": name, "args": {"to": to, "note": call_id}, "id": call_id},
+                runtime=SimpleNamespace(config={"configurable": {"thread_id": "thread-1"}}),
+            )
+
+        def handler(asked: Any) -> Any:
+            runs.append(asked.tool_call["id"])
+            if asked.tool_call["args"]["to"] == "nobody":
+                raise OSError("reset")
+            return SimpleNamespace(content="paid", tool_call_id=asked.tool_call["id"], status="success")
+
+        async def handler_async(asked: Any) -> Any:
+            return handler(asked)
+
+        self.assertEqual(guard.wrap_tool_call(request("c1"), handler).content, "paid")
+        again = asyncio.run(guard.awrap_tool_call(request("c2"), handler_async))
+        self.assertEqual((again.content, again.tool_call_id), ("paid", "c2"))
+        doubt = guard.wrap_tool_call(request("c3", to="nobody"), handler)
+        self.assertEqual(doubt.status, "error")
+        self.assertIn("IN_DOUBT", doubt.content)
+        guard.wrap_tool_call(request("c4", name="search"), handler)
+        self.assertEqual(runs, ["c1", "c3", "c4"])
+
+    def test_identity_of_engines_is_the_same_on_a_retry(self) -> None:
+        first = SimpleNamespace(id="t-1", task="shop.mail", retries=0)
+        retry = SimpleNamespace(id="t-1", task="shop.mail", retries=3)
+        self.assertEqual(from_celery(first), from_celery(retry))
+        task = SimpleNamespace(dag_id="d", run_id="r", task_id="t", map_index=2, try_number=1)
+        other = SimpleNamespace(dag_id="d", run_id="r", task_id="t", map_index=2, try_number=4)
+        self.assertEqual(from_airflow({"ti": task}), from_airflow({"ti": other}))
+        self.assertEqual(from_airflow({"ti": task})["turn"], "t[2]")
+        at = datetime.datetime(2026, 6, 19, 7, tzinfo=datetime.timezone.utc)
+        with semel.within(**from_apscheduler("digest", at)):
+            self.assertTrue(semel.handoff().startswith("semel1."))
+        with self.assertRaises(semel.InvalidArgs):
+            from_celery(SimpleNamespace(id=None))
+
+    @unittest.skipUnless(importlib.util.find_spec("celery"), "Celery is not installed")
+    def test_a_real_celery_task(self) -> None:
+        import celery  # type: ignore[import]
+
+        app = celery.Celery("test", broker="memory://")
+        app.conf.task_always_eager = True
+        seen: list[dict[str, str]] = []
+
+        @app.task(bind=True, name="mail")  # type: ignore[misc]
+        def mail(self: Any) -> None:
+            seen.append(from_celery(self.request))
+            if len(seen) < 3:
+                raise self.retry(countdown=0)
+
+        mail.apply(task_id="t-7")
+        self.assertEqual(seen, [{"conversation": "celery:t-7", "turn": "mail"}] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
