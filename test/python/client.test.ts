@@ -67,6 +67,46 @@ describe.skipIf(python === undefined)('the Python client', () => {
     await unittest('test_vectors', { VECTORS: more });
   });
 
+  test('fits agent frameworks and task queues', () => unittest('test_adapters'));
+
+  test('does what its guide prints', async () => {
+    const page = readFileSync(join(import.meta.dirname, '../../docs/guides/python.md'), 'utf8');
+    const programs = [...page.matchAll(/^```python\n(.*?)^```$/gms)].map(([, program]) => program as string);
+    expect(programs.length).toBeGreaterThan(1);
+    for (const program of programs) {
+      const prints = [...program.matchAll(/^# prints: (.*)$/gm)].map(([, text]) => `${text}\n`).join('');
+      const state = mkdtempSync(join(folder, 'guide-'));
+      const env = { XDG_STATE_HOME: state, XDG_RUNTIME_DIR: '', SEMEL_IDLE: '1s', PYTHONPATH: client };
+      const { code, text } = await run(python as string, ['-c', program], env);
+      expect(code, text).toBe(0);
+      expect(text).toBe(prints);
+    }
+  });
+
+  test('is one wheel without dependencies, which a program imports and a type checker reads', async () => {
+    const built = await run(python as string, ['build_wheel.py', join(folder, 'dist')]);
+    expect(built.code, built.text).toBe(0);
+    const wheel = built.text.trim();
+    expect(wheel).toMatch(/semel-\d+\.\d+\.\d+-py3-none-any\.whl$/);
+    const place = join(folder, 'venv');
+    const made = await run(python as string, ['-m', 'venv', place]);
+    const code =
+      'import semel, semel.adapters, importlib.resources as r; print(semel.__file__, r.files(semel).joinpath("py.typed").is_file())';
+    if (made.code === 0) {
+      const pip = await run(join(place, 'bin/pip'), ['install', '--no-index', '--no-deps', wheel]);
+      expect(pip.code, pip.text).toBe(0);
+      const said = await run(join(place, 'bin/python'), ['-I', '-c', code]);
+      expect(said.text).toContain('site-packages/semel/__init__.py True');
+    } else {
+      console.warn('SKIPPED: pip did not install the wheel of the Python client, there is no venv');
+      const said = await run(python as string, [
+        '-c',
+        `import sys; sys.path[0] = ${JSON.stringify(wheel)}; ${code}`,
+      ]);
+      expect(said.text).toContain('True');
+    }
+  });
+
   test.skipIf(mypy === undefined)('is clean under mypy --strict', async () => {
     const cache = join(folder, 'mypy');
     const options = ['--strict', '--python-version', '3.10', '--cache-dir', cache, 'semel'];

@@ -157,7 +157,7 @@ def _thread_of(request: Any) -> str | None:
 def from_celery(request: Any, *, step: str | None = None) -> dict[str, str]:
     """`with semel.within(**from_celery(self.request)):` in a bound task. A retry and a redelivery have the same id."""
     task = _text(getattr(request, "id", None), "request.id")
-    return {"conversation": f"celery:{task}", "turn": step or str(getattr(request, "task", None) or "task")}
+    return {"conversation": f"celery:{task}", "turn": step or "task"}
 
 
 def from_airflow(context: Mapping[str, Any], *, step: str | None = None) -> dict[str, str]:

@@ -96,7 +96,7 @@ class Adapters(Place):
                 raise self.retry(countdown=0)
 
         mail.apply(task_id="t-7")
-        self.assertEqual(seen, [{"conversation": "celery:t-7", "turn": "mail"}] * 3)
+        self.assertEqual(seen, [{"conversation": "celery:t-7", "turn": "task"}] * 3)
 
 
 if __name__ == "__main__":
