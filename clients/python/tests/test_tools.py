@@ -9,10 +9,12 @@ import dataclasses
 import datetime
 import threading
 import unittest
+import unittest.mock
 import warnings
 from typing import Any
 
 import semel
+from semel import transport
 
 from .support import Place
 
@@ -284,6 +286,33 @@ class Calls(Place):
             return semel.current_async().lost.is_set()
 
         self.assertFalse(asyncio.run(slow_async(1)))
+
+    def test_answers_that_are_lost_are_asked_for_again(self) -> None:
+        lost: list[str] = []
+        answer = transport.Transport._try
+
+        def lose_first(this: Any, address: Any, request: Any) -> Any:
+            answered = answer(this, address, request)
+            if request.path not in lost:
+                lost.append(request.path)
+                raise ConnectionResetError("the answer is lost")
+            return answered
+
+        runs: list[int] = []
+
+        @semel.tool("lossy", per="ever", dispatch="explicit")
+        def lossy(n: int, ctx: semel.Context) -> str:
+            runs.append(n)
+            ctx.dispatch()
+            ctx.note("x1")
+            return ctx.step("only", lambda: runs.append(n) or "done")  # type: ignore[func-returns-value]
+
+        with unittest.mock.patch.object(transport.Transport, "_try", lose_first):
+            outcome = lossy.attempt(1)  # type: ignore[call-arg]
+        self.assertEqual((outcome.value, runs), ("done", [1, 1]))
+        assert outcome.receipt is not None
+        self.assertEqual((outcome.receipt.attempt, outcome.receipt.remote_ref), (1, "x1"))
+        self.assertEqual(sorted(lost), ["/v1/begin", "/v1/dispatch", "/v1/renew", "/v1/settle", "/v1/step"])
 
     def test_a_method_is_guarded_without_its_object(self) -> None:
         class Shop:
