@@ -13,7 +13,7 @@ import {
 import { beginBody, ownerOf, toAnswer } from './calls.ts';
 import type { Context } from './endpoint.ts';
 import { anything, document, instant, integer, list, object, oneOf, type Read, text } from './schema.ts';
-import { readTicket, writeTicket } from './ticket.ts';
+import type { Tickets } from './ticket.ts';
 
 const { token, worker } = beginBody.fields;
 
@@ -60,7 +60,8 @@ export async function beginJob(body: Read<typeof beginJobBody>, context: Context
     run: given({ at, ids, again }),
   };
   const claimant = { owner: ownerOf(body, context), token: body.token };
-  const begun = await detachJob(context.space.semel, options, claimant);
+  const { semel, tickets } = context.space;
+  const begun = await detachJob(semel, options, claimant);
   const { slot } = begun;
   const about = { slot: slot.name, date: slot.date, zone: slot.zone, at: new Date(slot.at) };
   if (begun.kind === 'done') {
@@ -79,8 +80,8 @@ export async function beginJob(body: Read<typeof beginJobBody>, context: Context
   return {
     outcome: 'execute',
     ...about,
-    lock: ticketOf(lock),
-    attempt: ticketOf(run),
+    lock: await ticketOf(lock, tickets),
+    attempt: await ticketOf(run, tickets),
     run: name,
     ...(slot.periodsAt === undefined ? {} : { periodsAt: new Date(slot.periodsAt) }),
     number: run.record.attempts,
@@ -90,13 +91,13 @@ export async function beginJob(body: Read<typeof beginJobBody>, context: Context
 }
 
 export async function beginJobStep(body: Read<typeof jobStepBody>, context: Context): Promise<object> {
-  const { job, ticket } = readTicket(body.attempt);
+  const { semel, tickets } = context.space;
+  const { job, ticket } = await tickets.read(body.attempt);
   if (job?.kind !== 'run' || ticket === undefined)
     throw new SemelError('INVALID_ARGS', '`attempt` is not a run of a job.', {
       path: 'attempt',
       next: 'Send the `attempt` of the answer to /v1/jobs/begin, unchanged.',
     });
-  const { semel } = context.space;
   // A program that was taken over must start nothing more.
   const record = await semel.records.get(ticket.key);
   if (record?.status !== 'running' || record.fence !== ticket.fence)
@@ -106,11 +107,11 @@ export async function beginJobStep(body: Read<typeof jobStepBody>, context: Cont
   if (!('ticket' in claimed)) return toAnswer(claimed);
   const { attempts: number, fence, key: recordKey } = claimed.record;
   const leaseMs = 'leaseMs' in claimed.tool ? claimed.tool.leaseMs : 60_000;
-  return { outcome: 'execute', attempt: ticketOf(claimed), claimed: true, number, fence, recordKey, leaseMs };
+  return { outcome: 'execute', attempt: await ticketOf(claimed, tickets), claimed: true, number, fence, recordKey, leaseMs };
 }
 
-function ticketOf({ tool, ticket }: DetachedClaim): string {
-  return writeTicket({ tool: tool.kind, policy: undefined, isStep: false, job: tool, ticket });
+function ticketOf({ tool, ticket }: DetachedClaim, tickets: Tickets): Promise<string> {
+  return tickets.write({ tool: tool.kind, policy: undefined, isStep: false, job: tool, ticket });
 }
 
 function perOf({ per, cron: schedule, tz = 'UTC' }: Read<typeof beginJobBody>): JobOptions['per'] {
