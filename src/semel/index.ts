@@ -42,6 +42,14 @@ export type {
   ResolveOptions,
 } from './records/records.ts';
 export { alertsNamespace, isInternalNamespace } from './records/records.ts';
+export {
+  type CountedRecord,
+  type Counts,
+  createTally,
+  type Slot,
+  type Stats,
+  type Tally,
+} from './records/tally.ts';
 export type { ExportQuery, ImportResult, Transfer } from './records/transfer.ts';
 export { createSemel, type Semel } from './semel.ts';
 export type { StillOpen, SweepOptions, SweepReport, Swept } from './sweep.ts';

@@ -1,12 +1,14 @@
 // What an endpoint is: who may use it, what it takes, and what it does.
 
 import type { Schema } from './schema.ts';
-import type { Space } from './space.ts';
+import type { Space, Spaces } from './space.ts';
 import type { Credential, Role } from './tokens.ts';
 
 export interface Context {
   readonly space: Space;
   readonly credential: Credential;
+  readonly spaces: Pick<Spaces, 'of'>;
+  readonly logins: { createCode(credential: Credential): object };
   /** Aborts when the client hangs up. */
   readonly signal: AbortSignal;
 }

@@ -32,6 +32,7 @@ import {
   resolveBody,
   showRecord,
 } from './records.ts';
+import { viewEndpoints } from './view-endpoints.ts';
 
 export const endpoints: readonly Endpoint[] = [
   {
@@ -168,4 +169,5 @@ export const endpoints: readonly Endpoint[] = [
     input: actBody,
     run: reopen,
   },
+  ...viewEndpoints,
 ];

@@ -1,5 +1,6 @@
 // The ledger over HTTP, for programs in any language: `semel serve`.
 
+import { fileURLToPath } from 'node:url';
 import { systemClock, systemRandom } from '../core/clock.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
 import { NotLanded } from '../core/signals.ts';
@@ -14,6 +15,8 @@ import {
 import { contentType, createMetrics } from '../signals/index.ts';
 import { memoryStore } from '../store/memory.ts';
 import type { Store } from '../store/store.ts';
+import { createLogins } from './logins.ts';
+import { loadPages } from './pages.ts';
 import { isLoopback, type RunningServer, type ServeOptions, serve } from './server.ts';
 import { createSpaces } from './space.ts';
 import { createTokens, type TokenEntry } from './tokens.ts';
@@ -32,6 +35,9 @@ export {
   type TokenEntry,
 } from './tokens.ts';
 
+/** The dashboard's files in the package; the sources have them after `npm run build`. */
+const dashboardFolder = fileURLToPath(new URL('../../dist/dashboard', import.meta.url));
+
 export interface StartOptions
   extends Partial<Pick<ServeOptions, 'listen' | 'version'>>,
     Pick<ServeOptions, 'tls' | 'hosts' | 'origins' | 'onRequest'> {
@@ -44,6 +50,8 @@ export interface StartOptions
   readonly tokens: readonly TokenEntry[];
   /** A proxy in front of it does TLS. Otherwise other machines need `tls`. */
   readonly behindProxy?: boolean;
+  /** The folder of the dashboard's files. @default that of the package */
+  readonly dashboard?: string;
   /** @default process.emitWarning */
   readonly onWarning?: (message: string) => void;
 }
@@ -53,7 +61,7 @@ export const defaultPort = 8971;
 
 /** Closing it closes the store. */
 export async function startServer(options: StartOptions): Promise<RunningServer> {
-  const { tokens, mayDefine = false, behindProxy = false, ...rest } = options;
+  const { tokens, mayDefine = false, behindProxy = false, dashboard = dashboardFolder, ...rest } = options;
   const { listen = { host: '127.0.0.1', port: defaultPort }, version = '1' } = options;
   const { onWarning = (message: string) => process.emitWarning(message, 'SemelWarning') } = options;
   if (tokens.length === 0)
@@ -81,7 +89,8 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     listen,
     version,
     spaces,
-    tokens: createTokens(tokens),
+    logins: createLogins(createTokens(tokens)),
+    pages: loadPages(dashboard),
     metrics: { contentType, text: metrics.text },
     onFailure: atMostOnceASecond(onWarning),
     isReady: shareForAWhile(() => canWrite(store)),

@@ -107,7 +107,15 @@ export async function beginJobStep(body: Read<typeof jobStepBody>, context: Cont
   if (!('ticket' in claimed)) return toAnswer(claimed);
   const { attempts: number, fence, key: recordKey } = claimed.record;
   const leaseMs = 'leaseMs' in claimed.tool ? claimed.tool.leaseMs : 60_000;
-  return { outcome: 'execute', attempt: await ticketOf(claimed, tickets), claimed: true, number, fence, recordKey, leaseMs };
+  return {
+    outcome: 'execute',
+    attempt: await ticketOf(claimed, tickets),
+    claimed: true,
+    number,
+    fence,
+    recordKey,
+    leaseMs,
+  };
 }
 
 function ticketOf({ tool, ticket }: DetachedClaim, tickets: Tickets): Promise<string> {

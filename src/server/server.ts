@@ -15,15 +15,20 @@ import { isJsonInUtf8, isUncompressed, LimitExceeded, readBody } from '../mcp/in
 import type { Context, Endpoint } from './endpoint.ts';
 import { endpoints } from './endpoints.ts';
 import { readJson, writeJson } from './json.ts';
+import type { Stream } from './live.ts';
+import type { Logins } from './logins.ts';
 import { describeApi } from './openapi.ts';
+import type { PageFile, Pages } from './pages.ts';
 import { failureText, forClient, type Problem, toProblem } from './problem.ts';
+import { object, text } from './schema.ts';
 import type { Spaces } from './space.ts';
 import { type Credential, mayAct, type TokenEntry, type Tokens } from './tokens.ts';
 import { createUnread, type Unread } from './unread.ts';
 
 export interface ServeOptions {
   readonly spaces: Spaces;
-  readonly tokens: Tokens;
+  readonly logins: Logins;
+  readonly pages: Pages;
   readonly version: string;
   /** A unix socket, or a host and a port. */
   readonly listen: { readonly socket: string } | { readonly host: string; readonly port: number };
@@ -60,7 +65,11 @@ interface Reply {
   readonly status: number;
   readonly body: object | string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Sent after the headers, instead of the body. */
+  readonly stream?: Stream['stream'];
 }
+
+const loginBody = object({ code: text({ max: 200 }) });
 
 const namespaceHeader = 'semel-namespace';
 
@@ -72,13 +81,15 @@ const safeHeaders = {
 } as const;
 
 export async function serve(options: ServeOptions): Promise<RunningServer> {
-  const { spaces, tokens, listen, tls, version } = options;
+  const { spaces, logins, pages, listen, tls, version } = options;
+  const { tokens } = logins;
   const byPath = new Map<string, Endpoint[]>();
   for (const endpoint of endpoints)
     byPath.set(endpoint.path, [...(byPath.get(endpoint.path) ?? []), endpoint]);
   const unanswered = new WeakMap<Socket, number>();
   const unread = createUnread();
   const answering = new Set<Promise<void>>();
+  const closing = new AbortController();
   const api = JSON.stringify(describeApi(endpoints, version));
   const times = { requestTimeout: limits.requestMs, connectionsCheckingInterval: limits.requestMs / 4 };
   const handle = (request: IncomingMessage, response: ServerResponse) => {
@@ -103,6 +114,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     url:
       'socket' in listen ? `unix:${listen.socket}` : `${tls === undefined ? 'http' : 'https'}://${names[0]}`,
     async close(graceMs) {
+      closing.abort();
       const ended = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();
       let timer: NodeJS.Timeout | undefined;
@@ -145,7 +157,14 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       held.end();
       unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1);
     }
-    send(request, response, reply, unread);
+    if (reply.stream === undefined) send(request, response, reply, unread);
+    else if (!response.destroyed) {
+      response.writeHead(reply.status, { ...safeHeaders, ...reply.headers });
+      await reply
+        .stream(writerOf(response, gone), AbortSignal.any([gone.signal, closing.signal]))
+        .catch(() => undefined)
+        .finally(() => response.end());
+    }
     options.onRequest?.({
       method: request.method ?? '',
       // A path that does not exist may hold anything.
@@ -163,7 +182,21 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     signal: AbortSignal,
     seen: { credential?: Credential },
   ): Promise<Reply> {
-    refuseStrangers(request, names, options.origins ?? []);
+    refuseOtherHosts(request, names);
+    const page = request.method === 'GET' ? pages.find(path) : undefined;
+    // A link from another page leads here: the files hold no data.
+    if (page !== undefined) return pageReply(request, page);
+    refuseStrangers(request, options.origins ?? []);
+    if (path === '/login' && request.method === 'POST') {
+      const { code } = loginBody.read(readJson(await bodyOf(request, held)), '');
+      const session = logins.redeem(code);
+      if (session !== undefined) return { status: 200, body: session };
+      throw new Refusal(
+        401,
+        'This link was used already, or is older than five minutes.',
+        'Run `semel ui` again.',
+      );
+    }
     if (request.method === 'GET') {
       if (path === '/livez') return { status: 200, body: { status: 'ok' } };
       if (path === '/readyz') {
@@ -178,11 +211,16 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const found = authenticate(request, tokens);
     // Any token may read them: they name no key, but they name tools and namespaces, which are nobody else's business.
     if (request.method === 'GET' && path === '/metrics') {
-      seen.credential = found;
+      seen.credential = { ...found, mayChoose: found.namespace === '*' };
       const text = await options.metrics.text(found.namespace === '*' ? undefined : found.namespace);
       return { status: 200, body: text, headers: { 'content-type': options.metrics.contentType } };
     }
-    const credential = { name: found.name, role: found.role, namespace: chooseNamespace(request, found) };
+    const credential = {
+      name: found.name,
+      role: found.role,
+      namespace: chooseNamespace(request, found),
+      mayChoose: found.namespace === '*',
+    };
     seen.credential = credential;
     const choices = byPath.get(path);
     if (choices === undefined)
@@ -194,10 +232,16 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       throw new SemelError('NOT_PERMITTED', `The token ${credential.name} may only ${credential.role}.`, {
         next: `Use a token that may ${endpoint.role}.`,
       });
-    const context: Context = { space: spaces.of(credential.namespace), credential, signal };
+    const context: Context = {
+      space: spaces.of(credential.namespace),
+      spaces,
+      credential,
+      signal,
+      logins: { createCode: () => logins.createCode(found) },
+    };
     if (endpoint.method === 'GET') return run(endpoint, queryOf(request), context);
     const body = readJson(await bodyOf(request, held));
-    if (endpoint.isBatch && isBatch(body)) return runBatch(endpoint, body, context, refuse);
+    if (endpoint.isBatch === true && isBatch(body)) return runBatch(endpoint, body, context, refuse);
     return run(endpoint, body, context);
   }
 }
@@ -213,7 +257,33 @@ function listenPrivately(server: Server, path: string, onListening: () => void):
 }
 
 async function run({ input, run: act }: Endpoint, given: unknown, context: Context): Promise<Reply> {
-  return { status: 200, body: await act(input.read(given, '') as never, context) };
+  const body = await act(input.read(given, '') as never, context);
+  if (!isStream(body)) return { status: 200, body };
+  return { status: 200, body: '', headers: { 'content-type': 'text/event-stream' }, stream: body.stream };
+}
+
+function isStream(body: object): body is Stream {
+  return typeof (body as Partial<Stream>).stream === 'function';
+}
+
+/** Ends the stream of a client that does not read: it must not fill the memory. */
+function writerOf(response: ServerResponse, gone: AbortController): (text: string) => void {
+  return (text) => {
+    if (response.writableLength > limits.unreadBytes / 16) gone.abort();
+    else if (!response.destroyed) response.write(text);
+  };
+}
+
+function pageReply(
+  { headers: { 'accept-encoding': accepted = '' } }: IncomingMessage,
+  page: PageFile,
+): Reply {
+  if (!/\bgzip\b/.test(String(accepted))) return { status: 200, body: page.bytes, headers: page.headers };
+  return {
+    status: 200,
+    body: page.zipped,
+    headers: { ...page.headers, 'content-encoding': 'gzip', vary: 'accept-encoding' },
+  };
 }
 
 /** Each item succeeds or fails by itself. */
@@ -309,12 +379,12 @@ function problemReply(problem: Problem, retryAfterMs?: number): Reply {
 }
 
 interface Written extends Omit<Reply, 'body'> {
-  readonly text: string;
+  readonly text: string | Buffer;
 }
 
 /** Throws where the text would be too long for JavaScript. */
 function write({ body, ...reply }: Reply): Written {
-  return { ...reply, text: typeof body === 'string' ? body : writeJson(body) };
+  return { ...reply, text: typeof body === 'string' || Buffer.isBuffer(body) ? body : writeJson(body) };
 }
 
 function send(
@@ -384,20 +454,19 @@ function chooseNamespace({ headers }: IncomingMessage, { namespace, name }: Toke
   throw new Refusal(400, 'Semel-Namespace is not a name.', 'Send 1 to 200 visible ASCII characters.');
 }
 
-/** Refuses web pages of other origins, and host names that were rebound to this machine. */
-function refuseStrangers(
-  { headers }: IncomingMessage,
-  names: readonly string[],
-  origins: readonly string[],
-): void {
-  const { host = '', origin, 'sec-fetch-site': site } = headers;
+/** Refuses host names that were rebound to this machine. */
+function refuseOtherHosts({ headers: { host = '' } }: IncomingMessage, names: readonly string[]): void {
   if (!names.includes(host.toLowerCase()))
     throw new Refusal(
       421,
       'This server has another name.',
       'Use the address that it printed, or --allow-host.',
     );
-  // Another port of the same host is another program's.
+}
+
+/** Refuses web pages of other origins. Another port of the same host is another program's. */
+function refuseStrangers({ headers }: IncomingMessage, origins: readonly string[]): void {
+  const { host, origin, 'sec-fetch-site': site } = headers;
   const isOwn = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
   const isAsked = site === undefined || site === 'same-origin' || site === 'none';
   if ((!isOwn || !isAsked) && !origins.includes(origin ?? ''))

@@ -103,7 +103,14 @@ function toText({ tool, policy, isStep, job, ticket }: OpenTicket): string {
     ticket.keyed,
     ticket.startedAt,
   ];
-  return JSON.stringify([format, tool, policy ?? null, claimed ?? null, isStep, ...(job === undefined ? [] : [job])]);
+  return JSON.stringify([
+    format,
+    tool,
+    policy ?? null,
+    claimed ?? null,
+    isStep,
+    ...(job === undefined ? [] : [job]),
+  ]);
 }
 
 function fromText(text: string): OpenTicket {

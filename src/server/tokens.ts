@@ -20,6 +20,8 @@ export interface TokenEntry {
 
 export interface Credential extends Pick<TokenEntry, 'name' | 'role'> {
   readonly namespace: string;
+  /** The token is for all namespaces. */
+  readonly mayChoose: boolean;
 }
 
 export function digestToken(token: string): string {

@@ -36,6 +36,7 @@ import type {
 } from '../rules/requests.ts';
 import type { Raw } from './move/raw.ts';
 import type { Outbox } from './outbox.ts';
+import type { Recent } from './recent.ts';
 import type { Transactions } from './transaction.ts';
 
 export type {
@@ -177,6 +178,8 @@ export interface Store {
   readonly transactions?: Transactions;
   /** For `tool.stage` and relays. */
   readonly outbox?: Outbox;
+  /** For dashboards. Without it they read records in the order of their keys, and say so. */
+  readonly recent?: Recent;
   /** For `semel store migrate`, in stores that have a schema. */
   migration?(): Promise<Migration>;
   /** Checks everything for damage and returns the problems. Left out by stores that cannot detect damage. */

@@ -14,6 +14,7 @@ import { classifyFailure, explain } from './failure.ts';
 import type { Machine } from './machine.ts';
 import { sqliteOutbox } from './outbox.ts';
 import { createRaw } from './raw.ts';
+import { sqliteRecent } from './recent.ts';
 import { planMigration } from './schema.ts';
 import { createGroupCommit } from './transaction/group-commit.ts';
 import { closedError, createLedger, type Ledger } from './transaction/ledger.ts';
@@ -53,6 +54,7 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
     raw: localRaw(createRaw(ledger, backend)),
     transactions: sqliteTransactions(ledger),
     outbox: sqliteOutbox(ledger, backend),
+    recent: sqliteRecent(ledger, backend),
     migration: () =>
       planMigration({
         path,

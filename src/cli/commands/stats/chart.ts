@@ -1,10 +1,10 @@
 // The counts for a terminal: a bar per slot, a table of contracts, and the totals.
 
 import { formatDuration } from '../../../core/contract/duration.ts';
+import type { Counts, Slot, Stats } from '../../../semel/index.ts';
 import { relative, styled } from '../../render/print.ts';
 import { type Cell, table } from '../../render/table.ts';
 import { fileWidth, terminalWidth } from '../../render/wrap.ts';
-import type { Counts, Slot, Stats } from './tally.ts';
 
 const maxBarWidth = 40;
 /** The text before a bar, and one character for each part that is rounded up. */

@@ -2,6 +2,7 @@
 
 import { day, hour } from '../../../core/contract/period.ts';
 import { shellWord } from '../../../core/visible.ts';
+import { createTally } from '../../../semel/index.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { namespacesFor } from '../../args/namespaces.ts';
 import { everyRecord } from '../../args/records.ts';
@@ -10,7 +11,6 @@ import { choice, text, toggle } from '../../flags.ts';
 import { print, printJson, printRows } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { chart, contracts, summary } from './chart.ts';
-import { createTally } from './tally.ts';
 
 export default command({
   name: 'stats',

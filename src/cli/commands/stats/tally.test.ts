@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import type { RecordInfo } from '../../../semel/index.ts';
+import { createTally, type RecordInfo } from '../../../semel/index.ts';
 import type { EventType, StoreEvent } from '../../../store/store.ts';
 import { bar, chart } from './chart.ts';
-import { createTally } from './tally.ts';
 
 const at = (text: string) => Date.parse(`2026-06-${text}Z`);
 const since = at('17T12:00');

@@ -1,8 +1,8 @@
 // Counts records and their history, by calendar slot and by contract. Pure. Pruned records are not counted.
 
-import { type CalendarPeriod, calendarSlot } from '../../../core/contract/period.ts';
-import type { RecordInfo } from '../../../semel/index.ts';
-import type { StoreEvent } from '../../../store/store.ts';
+import { type CalendarPeriod, calendarSlot } from '../../core/contract/period.ts';
+import type { StoreEvent } from '../../store/store.ts';
+import type { RecordInfo } from './record-info.ts';
 
 export interface Counts {
   /** Effects that landed or were refused. */
@@ -51,8 +51,22 @@ export interface Stats {
   readonly contracts: readonly ContractCounts[];
 }
 
+/** What is counted of a record. */
+export type CountedRecord = Pick<
+  RecordInfo,
+  | 'namespace'
+  | 'contract'
+  | 'status'
+  | 'inDoubt'
+  | 'doubt'
+  | 'error'
+  | 'lastDispatchedAt'
+  | 'updatedAt'
+  | 'settledAt'
+>;
+
 export interface Tally {
-  add(record: RecordInfo, history: readonly StoreEvent[]): void;
+  add(record: CountedRecord, history: readonly StoreEvent[]): void;
   result(): Stats;
 }
 
@@ -85,7 +99,7 @@ export function createTally(
     for (const counts of [totals, known, slot]) if (counts !== undefined) counts[word] += times;
   }
 
-  function countRecord(record: RecordInfo, importedAt: number | undefined): void {
+  function countRecord(record: CountedRecord, importedAt: number | undefined): void {
     const { status, error } = record;
     if (record.inDoubt) {
       const at = (record.lastDispatchedAt ?? record.updatedAt).getTime();
@@ -97,7 +111,7 @@ export function createTally(
     }
   }
 
-  function countEvent(record: RecordInfo, { type, detail, at }: StoreEvent): void {
+  function countEvent(record: CountedRecord, { type, detail, at }: StoreEvent): void {
     const { status, inDoubt } = record;
     const times = typeof detail.times === 'number' ? detail.times : 1;
     const isInTime = at >= since && at <= until;

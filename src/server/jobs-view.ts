@@ -1,0 +1,107 @@
+// The jobs of a namespace, and what became of their slots in the last days. Keys of slots begin with their day, so that each day
+// of a job is one short read.
+
+import type { StoredRecord } from '../store/store.ts';
+import type { Context } from './endpoint.ts';
+import { object, type Read, text } from './schema.ts';
+import type { Space } from './space.ts';
+
+export const jobsQuery = object(
+  {},
+  {
+    days: text({ max: 2, pattern: /^[1-9]\d?$/, example: '14', about: 'How many, at most 31. Default: 14.' }),
+  },
+);
+
+interface JobSlotInfo {
+  readonly key: string;
+  readonly slot: string;
+  readonly state: string;
+  readonly startedAt: Date;
+  readonly settledAt: Date | undefined;
+  readonly attempts: number;
+  /** It began after its slot was over. */
+  readonly isLate: boolean;
+}
+
+const maxJobs = 50;
+const maxSlotsPerDay = 100;
+
+export async function listJobs(query: Read<typeof jobsQuery>, { space }: Context): Promise<object> {
+  const days = Math.min(31, Number(query.days ?? '14'));
+  const today = Date.now();
+  const dates = Array.from({ length: days }, (_, n) => dateOf(today - (days - 1 - n) * dayMs));
+  const names = await jobContracts(space);
+  const jobs = await Promise.all(names.slice(0, maxJobs).map((contract) => readJob(space, contract, dates)));
+  return { dates, jobs, ...(names.length > maxJobs ? { isCut: true } : {}) };
+}
+
+const dayMs = 86_400_000;
+const dateOf = (at: number) => new Date(at).toISOString().slice(0, 10);
+
+/** From one contract to the next: a few reads, however many slots there are. */
+async function jobContracts({ engine }: Space): Promise<readonly string[]> {
+  const { store, namespace } = engine;
+  const found: string[] = [];
+  for (let after: string | undefined; found.length <= maxJobs; ) {
+    const page: { readonly items: readonly StoredRecord[] } = await store.list({
+      namespace,
+      prefix: 'run.',
+      limit: 1,
+      ...(after === undefined ? {} : { after }),
+    });
+    const [first] = page.items;
+    if (first === undefined || found.includes(first.contract)) return found;
+    found.push(first.contract);
+    // Sorts behind every key of this contract.
+    after = `${first.contract}/\u{10ffff}`;
+  }
+  return found;
+}
+
+async function readJob({ engine }: Space, contract: string, dates: readonly string[]): Promise<object> {
+  const { store, namespace } = engine;
+  let per: string | undefined;
+  let job = contract.slice('run.'.length);
+  const read = async (date: string) => {
+    const page = await store.list({
+      namespace,
+      contract,
+      prefix: `${contract}/${date}`,
+      limit: maxSlotsPerDay,
+    });
+    const slots = page.items.map((record): JobSlotInfo => {
+      const args = parse(record.args);
+      if (typeof args.per === 'string') per = args.per;
+      if (typeof args.job === 'string') job = args.job;
+      return {
+        key: record.key,
+        slot: typeof args.slot === 'string' ? args.slot : record.key,
+        state: stateOf(record),
+        startedAt: new Date(record.createdAt),
+        settledAt: record.settledAt === null ? undefined : new Date(record.settledAt),
+        attempts: record.attempts,
+        isLate: args.per === 'day' && dateOf(record.createdAt) > date,
+      };
+    });
+    return { date, slots, ...(page.next === undefined ? {} : { isCut: true }) };
+  };
+  const byDay = await Promise.all(dates.map(read));
+  return { contract, job, per, days: byDay };
+}
+
+/** As `semel ls` says it: a failed run may run again, and still counts as a failure. */
+function stateOf({ inDoubt, lapsed, status, error }: StoredRecord): string {
+  if (inDoubt || status === 'unknown') return 'in doubt';
+  if (status === 'released' && error !== null) return 'failed';
+  return lapsed ? 'abandoned' : status;
+}
+
+function parse(text: string | null): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text ?? '{}');
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,94 @@
+// Server-sent events: that something was written, by any process, and what became of one record. The store is asked about once a
+// second, however many listen, and only while somebody does.
+
+import { formatRef } from '../call/index.ts';
+import type { Context } from './endpoint.ts';
+import { object, type Read, text } from './schema.ts';
+import type { Space } from './space.ts';
+
+export const eventsQuery = object(
+  {},
+  { key: text({ max: 2_000, about: 'Also sends this record whenever it changes: for waiters.' }) },
+);
+
+export interface Stream {
+  /** Writes events until the signal aborts or the client is gone. */
+  readonly stream: (write: (text: string) => void, signal: AbortSignal) => Promise<void>;
+}
+
+const everyMs = 1_000;
+/** Proxies and clients give up a connection on which nothing happens. */
+const keepAliveMs = 15_000;
+
+type Listener = (pulse: string) => void;
+
+interface Watch {
+  readonly listeners: Set<Listener>;
+  last: string | undefined;
+}
+
+const watches = new WeakMap<Space, Watch>();
+
+export async function listen({ key }: Read<typeof eventsQuery>, { space }: Context): Promise<object> {
+  const stream: Stream['stream'] = async (write, signal) => {
+    let seen = '';
+    const { store, namespace } = space.engine;
+    const tellRecord = async () => {
+      if (key === undefined) return;
+      const record = await store.read(namespace, key);
+      const { status = 'gone', inDoubt = false, lapsed = false } = record ?? {};
+      const state = { key, status, inDoubt, lapsed, ...(record && { ref: formatRef(record) }) };
+      const told = `event: record\ndata: ${JSON.stringify(state)}\n\n`;
+      if (told !== seen) write(told);
+      seen = told;
+    };
+    write(': semel\n\n');
+    await tellRecord();
+    const leave = watch(space, (pulse) => {
+      write(`event: change\ndata: ${JSON.stringify({ pulse })}\n\n`);
+    });
+    // A lease that ends is not a write.
+    const poll = setInterval(() => void tellRecord().catch(() => undefined), everyMs);
+    const alive = setInterval(() => write(': alive\n\n'), keepAliveMs);
+    try {
+      if (!signal.aborted)
+        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    } finally {
+      clearInterval(poll);
+      clearInterval(alive);
+      leave();
+    }
+  };
+  return { stream };
+}
+
+function watch(space: Space, listener: Listener): () => void {
+  const known = watches.get(space) ?? { listeners: new Set<Listener>(), last: undefined };
+  watches.set(space, known);
+  known.listeners.add(listener);
+  if (known.listeners.size === 1) void look(space, known);
+  return () => known.listeners.delete(listener);
+}
+
+async function look(space: Space, known: Watch): Promise<void> {
+  while (known.listeners.size > 0) {
+    const pulse = await pulseOf(space).catch(() => known.last);
+    if (pulse !== undefined && known.last !== undefined && pulse !== known.last)
+      for (const tell of known.listeners) tell(pulse);
+    known.last = pulse ?? known.last;
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
+  }
+  known.last = undefined;
+}
+
+/** Without a count of writes, what is open stands for the rest. */
+async function pulseOf({ engine }: Space): Promise<string> {
+  const { store, namespace } = engine;
+  if (store.recent !== undefined) return store.recent.pulse();
+  const pages = await Promise.all(
+    (['unknown', 'running'] as const).map((status) => store.list({ namespace, status, limit: 200 })),
+  );
+  return pages
+    .flatMap(({ items }) => items.map(({ key, fence, status }) => `${key} ${fence} ${status}`))
+    .join('\n');
+}

@@ -1,0 +1,70 @@
+// How a browser gets in: a token makes a code that works once and for a minute, and the page exchanges it for a session. Sessions
+// live in memory, with the rights of the token that made them, and end with the server or after twelve hours.
+
+import { createHash, randomBytes } from 'node:crypto';
+import type { TokenEntry, Tokens } from './tokens.ts';
+
+export interface Logins {
+  /** Tokens, and sessions made from them. */
+  readonly tokens: Tokens;
+  createCode(entry: TokenEntry): { readonly code: string; readonly expiresAt: Date };
+  /** Undefined: it was used, is too old, or never existed. */
+  redeem(code: string): Session | undefined;
+}
+
+export interface Session {
+  readonly session: string;
+  readonly name: string;
+  readonly role: TokenEntry['role'];
+  readonly namespace: string;
+  readonly expiresAt: Date;
+}
+
+const codeMs = 60_000;
+const sessionMs = 12 * 3_600_000;
+const maxKept = 1_000;
+
+interface Kept {
+  readonly entry: TokenEntry;
+  readonly until: number;
+}
+
+export function createLogins(tokens: Tokens, now: () => number = () => performance.now()): Logins {
+  // By digest: the time of a lookup says nothing about the secret.
+  const codes = new Map<string, Kept>();
+  const sessions = new Map<string, Kept>();
+  return {
+    tokens: {
+      find(shown) {
+        const found = tokens.find(shown);
+        if (found !== undefined || shown === undefined) return found;
+        const session = sessions.get(digest(shown));
+        return session === undefined || session.until <= now() ? undefined : session.entry;
+      },
+    },
+    createCode(entry) {
+      return { code: keep(codes, entry, codeMs), expiresAt: new Date(Date.now() + codeMs) };
+    },
+    redeem(code) {
+      const name = digest(code);
+      const found = codes.get(name);
+      codes.delete(name);
+      if (found === undefined || found.until <= now()) return undefined;
+      const { entry } = found;
+      const session = keep(sessions, entry, sessionMs);
+      const expiresAt = new Date(Date.now() + sessionMs);
+      return { session, name: entry.name, role: entry.role, namespace: entry.namespace, expiresAt };
+    },
+  };
+
+  function keep(kept: Map<string, Kept>, entry: TokenEntry, ms: number): string {
+    for (const [name, { until }] of kept) if (until <= now() || kept.size >= maxKept) kept.delete(name);
+    const secret = randomBytes(32).toString('base64url');
+    kept.set(digest(secret), { entry, until: now() + ms });
+    return secret;
+  }
+}
+
+function digest(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex');
+}

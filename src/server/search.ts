@@ -1,0 +1,136 @@
+// "Did this happen?": finds records by whatever a person has in hand. Exact names are looked up; anything else is searched from
+// the newest record on, a bounded number at a time, and the answer says how many were searched.
+
+import { recordId } from '../core/key/key.ts';
+import { type RecordInfo, toRecordInfo } from '../semel/index.ts';
+import type { StoredRecord } from '../store/store.ts';
+import type { Context } from './endpoint.ts';
+import { readNewest, readNewestKeys } from './newest.ts';
+import { object, type Read, text } from './schema.ts';
+import type { Space } from './space.ts';
+
+export const searchQuery = object(
+  {
+    q: text({
+      max: 500,
+      about:
+        'A key or its beginning, an id or ref, a tool call id, the id that a target gave, or a text in the args or the result. Case matters.',
+    }),
+  },
+  { after: text({ max: 200, about: 'The `next` of the answer before: searches older records.' }) },
+);
+
+interface Match {
+  readonly record: RecordInfo;
+  /** Where the text was found: `key`, `id`, `toolCallId`, `args.order`. */
+  readonly found: readonly string[];
+}
+
+/** Rows per answer: about fifty milliseconds each. */
+const textRows = 10_000;
+const keyRows = 10_000;
+const maxMatches = 50;
+/** Open records are few; more than this are not looked through for an id. */
+const maxOpen = 2_000;
+
+export async function search(query: Read<typeof searchQuery>, { space }: Context): Promise<object> {
+  const q = query.q.trim();
+  const [, id = ''] = /^([0-9a-z]{4,40})(@\d+(\.[0-9a-z]+)?)?$/.exec(q) ?? [];
+  const matches = new Map<string, Match>();
+  const add = (record: StoredRecord, found: readonly string[]) => {
+    if (found.length === 0 || matches.has(record.key)) return;
+    const info = readable(record);
+    if (info !== undefined) matches.set(record.key, { record: info, found });
+  };
+  const named = q.replace(/@\d+(\.[0-9a-z]+)?$/, '');
+  if (query.after === undefined) {
+    for (const record of await findByKey(space, named)) add(record, ['key']);
+    if (id !== '') for (const record of await findOpen(space, id)) add(record, ['id']);
+  }
+  const isName = matches.size > 0;
+  // A name that was found needs no search.
+  if (isName) return { matches: [...matches.values()], looked: 0, next: undefined, isNewest: true };
+  const range = { before: query.after, rows: textRows };
+  const page = await readNewest(space, { ...range, text: named });
+  for (const { record } of page.items) {
+    if (matches.size === maxMatches) break;
+    add(record, placesOf(record, named));
+  }
+  if (id !== '') {
+    const { keys } = await readNewestKeys(space, { ...range, rows: keyRows });
+    const { store, namespace } = space.engine;
+    const meant = keys.filter((key) => recordId(namespace, key).startsWith(id)).slice(0, maxMatches);
+    for (const key of meant) {
+      const record = await store.read(namespace, key);
+      if (record !== undefined) add(record, ['id']);
+    }
+  }
+  return {
+    matches: [...matches.values()],
+    looked: page.looked,
+    next: page.next,
+    isNewest: page.isNewest,
+    ...(matches.size >= maxMatches ? { isCut: true } : {}),
+  };
+}
+
+async function findByKey(space: Space, q: string): Promise<readonly StoredRecord[]> {
+  const { store, namespace } = space.engine;
+  if (!q.includes('/')) return [];
+  const exact = await store.read(namespace, q);
+  if (exact !== undefined) return [exact];
+  return (await store.list({ namespace, prefix: q, limit: 20 })).items;
+}
+
+async function findOpen(space: Space, id: string): Promise<readonly StoredRecord[]> {
+  const { store, namespace } = space.engine;
+  const pages = await Promise.all(
+    (['unknown', 'running'] as const).map((status) => store.list({ namespace, status, limit: maxOpen })),
+  );
+  return pages.flatMap(({ items }) => items).filter(({ key }) => recordId(namespace, key).startsWith(id));
+}
+
+function readable(record: StoredRecord): RecordInfo | undefined {
+  try {
+    return toRecordInfo(record);
+  } catch {
+    // Listing reports what cannot be read.
+    return undefined;
+  }
+}
+
+const identityFields = ['toolCallId', 'conversation', 'turn', 'run', 'caller', 'owner'] as const;
+
+function placesOf(record: StoredRecord, q: string): readonly string[] {
+  const info = readable(record);
+  if (info === undefined) return [];
+  const places: string[] = [];
+  const check = (place: string, value: unknown) => {
+    if (typeof value === 'string' && value.includes(q)) places.push(place);
+  };
+  check('key', info.key);
+  for (const field of identityFields) check(field, info[field]);
+  check('remoteRef', info.remoteRef);
+  check('error', info.error?.message);
+  walk('args', info.args, q, places, 0);
+  walk('result', info.value, q, places, 0);
+  return places.slice(0, 5);
+}
+
+/** The store found it somewhere; what is deeper than a person reads is not looked for. */
+function walk(place: string, value: unknown, q: string, places: string[], depth: number): void {
+  if (places.length >= 5 || depth > 20) return;
+  if (typeof value === 'string' ? value.includes(q) : isNumber(value) && String(value) === q)
+    places.push(place);
+  else if (Array.isArray(value))
+    for (const [n, each] of value.entries()) walk(`${place}[${n}]`, each, q, places, depth + 1);
+  else if (typeof value === 'object' && value !== null)
+    for (const [name, each] of Object.entries(value)) {
+      if (name === q) places.push(`${place}.${name}`);
+      else walk(`${place}.${name}`, each, q, places, depth + 1);
+    }
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number' || typeof value === 'bigint';
+}

@@ -1,0 +1,89 @@
+// What a page needs before anything else: who asks, which namespaces there are, and what is open.
+
+import { readCall } from '../outbox/index.ts';
+import { isDamaged, readOrDamage } from '../store/damage.ts';
+import type { OutboxRow } from '../store/outbox.ts';
+import type { Context } from './endpoint.ts';
+import { object, oneOf, type Read, text } from './schema.ts';
+import type { Space } from './space.ts';
+
+export const outboxQuery = object(
+  {},
+  {
+    state: oneOf(['waiting', 'in doubt', 'dead']),
+    after: text({
+      max: 20,
+      pattern: /^\d+$/,
+      example: '17',
+      about: 'The number of the last row of the page before.',
+    }),
+  },
+);
+
+/** More are not counted. */
+const maxCounted = 1_000;
+const maxNamespaces = 50;
+const outboxRows = 200;
+
+/** The namespaces that this token may look into, with what needs a decision there. */
+export async function whoAmI(_: object, context: Context): Promise<object> {
+  const { credential, space, spaces } = context;
+  const isAll = credential.mayChoose;
+  const names = isAll ? (await space.semel.records.namespaces()).slice(0, maxNamespaces) : [];
+  const all = [...new Set([...names, credential.namespace])].sort();
+  const { kind } = await space.engine.store.open();
+  return {
+    name: credential.name,
+    role: credential.role,
+    namespace: credential.namespace,
+    namespaces: await Promise.all(all.map(async (name) => ({ name, ...(await countOpen(spaces.of(name))) }))),
+    store: kind,
+    hasOutbox: space.engine.store.outbox !== undefined,
+  };
+}
+
+async function countOpen({ engine }: Space): Promise<object> {
+  const { store, namespace } = engine;
+  const [unknown, running] = await Promise.all(
+    (['unknown', 'running'] as const).map((status) => store.list({ namespace, status, limit: maxCounted })),
+  );
+  const items = [...(unknown?.items ?? []), ...(running?.items ?? [])];
+  const doubts = items.filter(({ inDoubt }) => inDoubt);
+  const oldest = Math.min(...doubts.map(({ lastDispatchedAt, updatedAt }) => lastDispatchedAt ?? updatedAt));
+  return {
+    inDoubt: doubts.length,
+    inFlight: items.filter(({ status, lapsed }) => status === 'running' && !lapsed).length,
+    ...(doubts.length === 0 ? {} : { oldestDoubtAt: new Date(oldest) }),
+    ...(unknown?.next === undefined && running?.next === undefined ? {} : { isCut: true }),
+  };
+}
+
+export async function showSummary(_: object, { space }: Context): Promise<object> {
+  return countOpen(space);
+}
+
+export async function listOutbox(
+  { state, after }: Read<typeof outboxQuery>,
+  { space }: Context,
+): Promise<object> {
+  const { store, namespace } = space.engine;
+  if (store.outbox === undefined) return { isAvailable: false, rows: [] };
+  const from = after === undefined ? {} : { after: Number(after) };
+  const rows = await store.outbox.list({ namespace, state, limit: outboxRows, ...from });
+  return {
+    isAvailable: true,
+    rows: rows.map(toRow),
+    ...(rows.length === outboxRows ? { next: String(rows.at(-1)?.n) } : {}),
+  };
+}
+
+function toRow(row: OutboxRow): object {
+  const { n, key, contract, group, state, stagedAt, dueAt, tries, reason, drift } = row;
+  const staged = readOrDamage(() => readCall(row));
+  return {
+    ...{ n, key, contract, group, state, tries, reason, drift },
+    stagedAt: new Date(stagedAt),
+    dueAt: new Date(dueAt),
+    ...(isDamaged(staged) ? { isDamaged: true } : { args: JSON.parse(staged.args) as unknown }),
+  };
+}

@@ -1,0 +1,79 @@
+// The endpoints that the dashboard reads, and its login. Programs may use them too.
+
+import type { Context, Endpoint } from './endpoint.ts';
+import { jobsQuery, listJobs } from './jobs-view.ts';
+import { eventsQuery, listen } from './live.ts';
+import { nothing } from './records.ts';
+import { search, searchQuery } from './search.ts';
+import { showStats, statsQuery } from './stats.ts';
+import { listOutbox, outboxQuery, showSummary, whoAmI } from './summary.ts';
+
+export const viewEndpoints: readonly Endpoint[] = [
+  {
+    method: 'GET',
+    path: '/v1/whoami',
+    role: 'read',
+    about:
+      'The name and role of the token, and the namespaces that it may look into, with what is open there.',
+    input: nothing,
+    run: whoAmI,
+  },
+  {
+    method: 'GET',
+    path: '/v1/summary',
+    role: 'read',
+    about: 'How many records are in doubt and in flight.',
+    input: nothing,
+    run: showSummary,
+  },
+  {
+    method: 'GET',
+    path: '/v1/stats',
+    role: 'read',
+    about: 'Counts over time, from the newest record on; `coverage` says how far they reach.',
+    input: statsQuery,
+    run: showStats,
+  },
+  {
+    method: 'GET',
+    path: '/v1/search',
+    role: 'read',
+    about:
+      'Finds records by key, id, ref, tool call id, remote reference, or a text in their args or result.',
+    input: searchQuery,
+    run: search,
+  },
+  {
+    method: 'GET',
+    path: '/v1/jobs',
+    role: 'read',
+    about: 'Jobs, and what became of their slots by day.',
+    input: jobsQuery,
+    run: listJobs,
+  },
+  {
+    method: 'GET',
+    path: '/v1/outbox',
+    role: 'read',
+    about: 'What is staged and not delivered.',
+    input: outboxQuery,
+    run: listOutbox,
+  },
+  {
+    method: 'GET',
+    path: '/v1/events',
+    role: 'read',
+    about:
+      'Server-sent events: `change` when something was written, `record` for the record that was asked for.',
+    input: eventsQuery,
+    run: listen,
+  },
+  {
+    method: 'POST',
+    path: '/v1/logins',
+    role: 'read',
+    about: 'Creates a code for a browser: it works once, within a minute, with the rights of this token.',
+    input: nothing,
+    run: async (_: object, { logins, credential }: Context) => logins.createCode(credential),
+  },
+];

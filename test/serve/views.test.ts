@@ -1,0 +1,205 @@
+// What the dashboard reads, over real HTTP and a real SQLite ledger.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { createSemel, day, type Semel } from '../../src/index.ts';
+import { digestToken, type RunningServer, startServer } from '../../src/server/index.ts';
+import { memoryStore } from '../../src/store/memory.ts';
+import { sqliteStore } from '../../src/stores/sqlite/index.ts';
+
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+const secret = (name: string) => `token-of-${name}-which-is-long-enough-to-be-one`;
+
+async function open(kind: 'sqlite' | 'memory' = 'sqlite') {
+  const folder = mkdtempSync(join(tmpdir(), 'semel-views-'));
+  ends.push(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, 'ledger.db');
+  const store = kind === 'sqlite' ? sqliteStore({ path }) : memoryStore();
+  const server: RunningServer = await startServer({
+    store,
+    policies: { version: 1 },
+    mayDefine: false,
+    tokens: [
+      { name: 'reader', role: 'read', namespace: 'shop', sha256: digestToken(secret('reader')) },
+      { name: 'operator', role: 'admin', namespace: '*', sha256: digestToken(secret('operator')) },
+    ],
+    version: '0.0.0',
+    listen: { host: '127.0.0.1', port: 0 },
+    onWarning: () => undefined,
+  });
+  ends.push(() => server.close(0));
+  const semel = createSemel({
+    store: kind === 'sqlite' ? sqliteStore({ path }) : store,
+    namespace: 'shop',
+    prune: false,
+  });
+  if (kind === 'sqlite') ends.push(() => semel.close());
+  const get = async (way: string, token = secret('reader'), headers: Record<string, string> = {}) => {
+    const response = await fetch(`${server.url}${way}`, {
+      headers: { authorization: `Bearer ${token}`, ...headers },
+    });
+    // biome-ignore lint/suspicious/noExplicitAny: each endpoint has its own.
+    return { status: response.status, body: (await response.json()) as any };
+  };
+  return { server, semel, get };
+}
+
+async function fill(semel: Semel) {
+  const refund = semel.tool({
+    name: 'refund',
+    effect: 'irreversible',
+    per: 'ever',
+    identity: ['order'],
+    run: async ({ order }: { order: string; reason: string }, ctx) => {
+      if (order === 'o-lost') throw new Error('socket hang up');
+      ctx.note(`re_${order}`);
+      return { id: `re_${order}` };
+    },
+  });
+  await refund({ order: 'o-1', reason: 'broken' }, { toolCallId: 'call_abc123' });
+  await refund({ order: 'o-1', reason: 'wrong size' });
+  await refund({ order: 'o-1', reason: 'broken' });
+  await refund({ order: 'o-lost', reason: 'late' }).catch(() => undefined);
+  await semel.records.history('refund/-/x');
+  return refund;
+}
+
+test.each(['sqlite', 'memory'] as const)('counts what landed and what was prevented, on %s', async (kind) => {
+  const { semel, get } = await open(kind);
+  await fill(semel);
+  const { status, body } = await get('/v1/stats?range=24h');
+  expect(status).toBe(200);
+  expect(body.totals).toMatchObject({ executed: 1, replayed: 2, saved: 2, inDoubt: 1 });
+  expect(body.contracts).toMatchObject([{ contract: 'refund', executed: 1 }]);
+  expect(body.coverage).toMatchObject({ looked: 2, isCounting: false, isNewest: kind === 'sqlite' });
+  expect(body.inFlight).toHaveLength(body.slots.length);
+});
+
+test.each(['sqlite', 'memory'] as const)(
+  'finds a record by anything that a person has in hand, on %s',
+  async (kind) => {
+    const { semel, get } = await open(kind);
+    await fill(semel);
+    const { items } = await semel.records.list();
+    const done = items.find(({ status }) => status === 'succeeded')!;
+    const lost = items.find(({ inDoubt }) => inDoubt)!;
+    const found = async (q: string) => {
+      const { body } = await get(`/v1/search?q=${encodeURIComponent(q)}`);
+      return body.matches.map((match: { record: { id: string }; found: string[] }) => [
+        match.record.id,
+        match.found[0],
+      ]);
+    };
+    expect(await found(done.key)).toEqual([[done.id, 'key']]);
+    expect(await found(done.id)).toEqual(
+      [[done.id, 'id']].map(([id]) => [id, expect.stringMatching(/id|key/)]),
+    );
+    expect(await found(lost.ref)).toEqual([[lost.id, 'id']]);
+    expect(await found('call_abc123')).toEqual([[done.id, 'toolCallId']]);
+    expect(await found('re_o-1')).toEqual([[done.id, 'remoteRef']]);
+    expect(await found('o-lost')).toEqual([[lost.id, 'args.order']]);
+    expect(await found('nothing has this')).toEqual([]);
+  },
+);
+
+test('a search does not leave the namespace of its token', async () => {
+  const { semel, get, server } = await open();
+  await fill(semel);
+  const other = await get('/v1/search?q=o-lost', secret('operator'), { 'semel-namespace': 'other' });
+  expect(other.body.matches).toEqual([]);
+  expect(other.body.looked).toBe(2);
+  const me = await get('/v1/whoami', secret('operator'));
+  expect(me.body.namespaces).toMatchObject([{ name: 'default' }, { name: 'shop', inDoubt: 1 }]);
+  expect((await get('/v1/whoami')).body.namespaces).toMatchObject([{ name: 'shop' }]);
+  expect(server.url).toContain('127.0.0.1');
+});
+
+test('a search goes on where it stopped, and says how many records it looked at', async () => {
+  const { semel, get } = await open();
+  await semel.once('first', 'needle-in-here', () => 1);
+  for (let n = 0; n < 30; n += 1) await semel.once('mail', `m${n}`, () => n);
+  const { body } = await get('/v1/search?q=needle-in');
+  expect(body).toMatchObject({ looked: 31, isNewest: true });
+  expect(body.next).toBeUndefined();
+  expect(body.matches).toHaveLength(1);
+});
+
+test('a login code works once, and its session has the rights of its token', async () => {
+  const { server, get } = await open();
+  const post = (way: string, body: object, headers: Record<string, string> = {}) =>
+    fetch(`${server.url}${way}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+  const created = await post('/v1/logins', {}, { authorization: `Bearer ${secret('reader')}` });
+  const { code } = (await created.json()) as { code: string };
+  const login = await post('/login', { code });
+  const session = (await login.json()) as { session: string; role: string };
+  expect(session).toMatchObject({ role: 'read', namespace: 'shop', name: 'reader' });
+  expect(login.headers.get('set-cookie')).toBeNull();
+  expect((await post('/login', { code })).status).toBe(401);
+  expect((await post('/login', { code: 'made up' })).status).toBe(401);
+  expect((await post('/login', { code }, { origin: 'http://evil.example' })).status).toBe(403);
+  expect((await get('/v1/summary', session.session)).status).toBe(200);
+  const refused = await post(
+    '/v1/resolve',
+    { ref: 'x@1', verdict: 'landed' },
+    { authorization: `Bearer ${session.session}` },
+  );
+  expect(refused.status).toBe(403);
+});
+
+test('a waiter hears of its record, and a view that something was written by another process', async () => {
+  const { server, semel } = await open();
+  await semel.once('first', 'x', () => 1);
+  const { items } = await semel.records.list();
+  const stop = new AbortController();
+  const way = `/v1/events?key=${encodeURIComponent(items[0]!.key)}`;
+  const response = await fetch(`${server.url}${way}`, {
+    headers: { authorization: `Bearer ${secret('reader')}` },
+    signal: stop.signal,
+  });
+  expect(response.headers.get('content-type')).toBe('text/event-stream');
+  let heard = '';
+  const reading = (async () => {
+    for await (const chunk of response.body!) heard += Buffer.from(chunk as Uint8Array).toString();
+  })().catch(() => undefined);
+  await expect.poll(() => heard).toContain('"status":"succeeded"');
+  let n = 0;
+  await expect
+    .poll(async () => {
+      n += 1;
+      await semel.once('second', String(n), () => 1);
+      return heard;
+    })
+    .toContain('event: change');
+  await semel.records.forget(items[0]!.key);
+  await semel.records.prune();
+  await expect.poll(() => heard).toContain('"status":"gone"');
+  stop.abort();
+  await reading;
+});
+
+test('jobs show their slots by day', async () => {
+  const { semel, get } = await open();
+  const job = semel.job('digest', { per: day('UTC') }, async () => 'sent');
+  await job.run();
+  const { body } = await get('/v1/jobs?days=3');
+  expect(body.dates).toHaveLength(3);
+  expect(body.jobs).toMatchObject([{ job: 'digest', per: 'day' }]);
+  expect(body.jobs[0].days.at(-1).slots).toMatchObject([{ state: 'succeeded', attempts: 1 }]);
+});
+
+test('an outbox shows what is staged; a ledger without one says so', async () => {
+  const { get } = await open();
+  expect((await get('/v1/outbox')).body).toEqual({ isAvailable: true, rows: [] });
+  const other = await open('memory');
+  expect((await other.get('/v1/outbox')).body).toEqual({ isAvailable: false, rows: [] });
+});
