@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { build, type OutputChunk } from 'rolldown';
 import manifest from '../package.json' with { type: 'json' };
+import { bundleDashboard } from './build/dashboard.ts';
 import { asciiOnly, oneStatementPerLine, readyForBundlers } from './build/plugins.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -72,6 +73,7 @@ export async function bundle(dist: string): Promise<void> {
     transform: { ...common.transform, define: { mainFile: JSON.stringify(entries.get('main')?.fileName) } },
     output: { ...output, entryFileNames: '[name].cjs' },
   });
+  await bundleDashboard(root, join(dist, 'dashboard'));
   // npm does it when it installs; `npx semel` in a clone that was built again starts the file itself.
   chmodSync(join(lib, 'semel.cjs'), 0o755);
 }

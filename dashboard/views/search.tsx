@@ -1,0 +1,127 @@
+// "Did this happen?": whatever a person has in hand, and a plain answer that says how much was searched.
+
+import { useEffect, useState } from 'preact/hooks';
+import { get } from '../api.ts';
+import { Ago, Badge, Empty, Head, Problem, sinceOf, stateOf, Text } from '../parts.tsx';
+import { linkTo } from '../place.ts';
+import { many, oneLine, shellWord } from '../text.ts';
+import type { SearchAnswer } from '../types.ts';
+import { answerTo } from './record.tsx';
+import type { ViewProps } from './view.ts';
+
+interface Found {
+  readonly q: string;
+  readonly matches: SearchAnswer['matches'];
+  readonly looked: number;
+  readonly next: string | undefined;
+  readonly isNewest: boolean;
+  readonly isCut: boolean;
+  readonly isSearching: boolean;
+  readonly problem?: Error;
+}
+
+/** Then a person decides whether to go on. */
+const maxLooked = 100_000;
+
+export function Search({ namespace, params }: ViewProps) {
+  const q = (params.q ?? '').trim();
+  const [found, setFound] = useState<Found | undefined>(undefined);
+  const [goal, setGoal] = useState(maxLooked);
+
+  useEffect(() => {
+    const stop = new AbortController();
+    const run = async () => {
+      const isMore = found?.q === q && goal > maxLooked;
+      let state: Found = isMore
+        ? { ...found, isSearching: true }
+        : { q, matches: [], looked: 0, next: undefined, isNewest: true, isCut: false, isSearching: true };
+      setFound(state);
+      do {
+        const answer = await get<SearchAnswer>('/v1/search', { q, after: state.next }, namespace, stop.signal);
+        const known = new Set(state.matches.map(({ record }) => record.key));
+        state = {
+          q,
+          matches: [...state.matches, ...answer.matches.filter(({ record }) => !known.has(record.key))],
+          looked: state.looked + answer.looked,
+          next: answer.next,
+          isNewest: answer.isNewest,
+          isCut: state.isCut || answer.isCut === true,
+          isSearching: answer.next !== undefined,
+        };
+        setFound(state);
+      } while (state.next !== undefined && state.looked < goal && state.matches.length < 50);
+      setFound({ ...state, isSearching: false });
+    };
+    if (q !== '')
+      run().catch((problem: Error) => {
+        if (!stop.signal.aborted) setFound((before) => before && { ...before, isSearching: false, problem });
+      });
+    return () => stop.abort();
+  }, [q, namespace, goal]);
+
+  const command =
+    q.includes('/') || /^[0-9a-z]{8,12}(@\d+)?$/.test(q)
+      ? `semel show ${shellWord(q)} --namespace ${shellWord(namespace)}`
+      : `semel ls --args ${shellWord(q)} --namespace ${shellWord(namespace)}`;
+  return (
+    <>
+      <Head title="Did this happen?" command={command}>
+        <p class="lead">
+          <code class="query">
+            <Text text={q} max={200} />
+          </code>{' '}
+          in {namespace}
+        </p>
+      </Head>
+      {q === '' && <Empty title="Type a key, a ref, a tool call id, a provider's id or an argument's value above." />}
+      {found !== undefined && found.q === q && (
+        <>
+          {found.problem !== undefined && <Problem problem={found.problem} />}
+          <ul class="rows results">
+            {found.matches.map(({ record, found: places }) => (
+              <li key={record.key}>
+                <a class="row" data-row href={linkTo('/record', namespace, { key: record.key })}>
+                  <span class="ref">
+                    <Text text={record.contract} max={64} /> {record.ref}
+                  </span>
+                  <span class="what">
+                    <strong>{answerTo(record)}</strong> <Ago at={sinceOf(record)} />
+                    <br />
+                    <Text text={record.args === undefined ? record.key : oneLine(record.args)} />
+                  </span>
+                  <span class="facts">
+                    <span>
+                      found in <Text text={places.join(', ')} max={80} />
+                    </span>
+                    <Badge state={stateOf(record)} />
+                  </span>
+                </a>
+              </li>
+            ))}
+          </ul>
+          {found.matches.length === 0 && !found.isSearching && found.problem === undefined && (
+            <Empty title={found.next === undefined ? `No record of ${namespace} has this.` : 'Not among the records that were searched.'}>
+              <p>
+                Keys and ids are found in the whole ledger. Case matters. Records that have expired may be gone, and
+                arguments of some tools are not stored.
+              </p>
+            </Empty>
+          )}
+          <p class="notice" role="status">
+            {found.isSearching
+              ? `Searched ${many(found.looked, 'record')} so far…`
+              : found.looked === 0
+                ? 'Found by its name.'
+                : `Searched the ${found.isNewest ? 'newest ' : ''}${many(found.looked, 'record')}${found.next === undefined ? ': all there are' : ''}.`}
+            {found.isCut && ' Only the first matches of each part are shown.'}{' '}
+            {!found.isSearching && found.next !== undefined && (
+              <button type="button" onClick={() => setGoal(found.looked + maxLooked)}>
+                Search older records
+              </button>
+            )}
+          </p>
+        </>
+      )}
+    </>
+  );
+}

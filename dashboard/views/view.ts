@@ -1,0 +1,11 @@
+// What every view gets.
+
+import type { Me } from '../types.ts';
+
+export interface ViewProps {
+  readonly namespace: string;
+  readonly params: Readonly<Record<string, string>>;
+  readonly me: Me;
+  /** The token may decide: others see no buttons. */
+  readonly mayDecide: boolean;
+}
