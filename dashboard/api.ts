@@ -49,7 +49,8 @@ async function answerOf<T>(response: Response): Promise<T> {
 
 export function addressOf(path: string, params: Params = {}): string {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(params)) if (value !== undefined && value !== '') query.set(name, value);
+  for (const [name, value] of Object.entries(params))
+    if (value !== undefined && value !== '') query.set(name, value);
   const text = query.toString();
   return text === '' ? path : `${path}?${text}`;
 }
@@ -64,7 +65,12 @@ export async function get<T>(
   return answerOf<T>(await fetch(addressOf(path, params), init));
 }
 
-export async function post<T>(path: string, body: unknown, namespace: string | undefined, token?: string): Promise<T> {
+export async function post<T>(
+  path: string,
+  body: unknown,
+  namespace: string | undefined,
+  token?: string,
+): Promise<T> {
   const response = await fetch(path, {
     method: 'POST',
     credentials: 'omit',
@@ -93,9 +99,7 @@ export function useData<T>(path: string, params: Params, namespace: string, isLi
       (data) => setState({ question, data }),
       (problem: Error) => {
         if (stop.signal.aborted) return;
-        setState((before) =>
-          before.question === question ? { ...before, problem } : { question, problem },
-        );
+        setState((before) => (before.question === question ? { ...before, problem } : { question, problem }));
       },
     );
     return () => stop.abort();
@@ -170,9 +174,15 @@ export function useLiveFeed(namespace: string | undefined): void {
 async function follow(namespace: string, signal: AbortSignal, onEvent: () => void): Promise<void> {
   for (let waitMs = 1_000; !signal.aborted; waitMs = Math.min(30_000, waitMs * 2)) {
     try {
-      const response = await fetch('/v1/events', { headers: headersFor(namespace), signal, credentials: 'omit' });
+      const response = await fetch('/v1/events', {
+        headers: headersFor(namespace),
+        signal,
+        credentials: 'omit',
+      });
       if (response.status === 401) return;
-      const reader = response.ok ? response.body?.pipeThrough(new TextDecoderStream()).getReader() : undefined;
+      const reader = response.ok
+        ? response.body?.pipeThrough(new TextDecoderStream()).getReader()
+        : undefined;
       if (reader !== undefined) {
         setConnected(true);
         waitMs = 1_000;

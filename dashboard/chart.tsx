@@ -11,14 +11,28 @@ const series = [
   ['in flight', '--chart-4'],
 ] as const;
 
+/** Prevented on top of executed: the bar of both is drawn first, and that of the executed over it. */
 function dataOf({ slots, inFlight }: Stats): UPlot.AlignedData {
   return [
     slots.map(({ startsAt }) => Date.parse(startsAt) / 1_000),
+    slots.map(({ executed, saved }) => executed + saved),
     slots.map(({ executed }) => executed),
-    slots.map(({ saved }) => saved),
     slots.map(({ inDoubt }) => inDoubt),
     slots.map((_, n) => inFlight[n] ?? 0),
   ];
+}
+
+/** As many labels as fit. */
+function thin(all: number[], width: number): number[] {
+  const step = Math.max(1, Math.ceil((all.length * 58) / Math.max(1, width)));
+  return all.filter((_, n) => (all.length - 1 - n) % step === 0);
+}
+
+function label(at: number, by: Stats['by']): string {
+  const date = new Date(at * 1_000);
+  return by === 'hour'
+    ? `${String(date.getHours()).padStart(2, '0')}:00`
+    : date.toLocaleDateString('en', { month: 'short', day: 'numeric' });
 }
 
 export function Chart({ stats }: { readonly stats: Stats }) {
@@ -41,6 +55,7 @@ export function Chart({ stats }: { readonly stats: Stats }) {
     const css = getComputedStyle(node);
     const color = (name: string) => css.getPropertyValue(name).trim();
     const bars = UPlot.paths.bars?.({ size: [0.7, 48], radius: 0.15 });
+    const slotSeconds = stats.by === 'day' ? 86_400 : 3_600;
     const axis = {
       stroke: color('--dim'),
       grid: { stroke: color('--line'), width: 1 },
@@ -54,19 +69,35 @@ export function Chart({ stats }: { readonly stats: Stats }) {
         legend: { show: false },
         cursor: { show: false },
         padding: [8, 8, 0, 0],
-        scales: { y: { range: (_, __, max) => [0, Math.max(4, max * 1.1)] } },
+        scales: {
+          x: { range: (_, min, max) => [min - slotSeconds * 0.6, max + slotSeconds * 0.6] },
+          y: { range: (_, __, max) => [0, Math.max(4, max * 1.1)] },
+        },
         axes: [
-          { ...axis, grid: { show: false } },
-          { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 50_000, 100_000] },
+          {
+            ...axis,
+            grid: { show: false },
+            splits: (self) => thin(self.data[0] as number[], node.clientWidth),
+            values: (_, splits) => splits.map((at) => label(at, stats.by)),
+          },
+          {
+            ...axis,
+            size: 44,
+            incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 50_000, 100_000],
+          },
         ],
         series: [
           {},
-          ...series.map(([label, name], n) => ({
-            label,
+          ...['--chart-2', '--chart-1'].map((name) => ({
+            fill: color(name),
+            ...(bars && { paths: bars }),
+            width: 0,
+            points: { show: false },
+          })),
+          ...['--chart-3', '--chart-4'].map((name) => ({
             stroke: color(name),
-            ...(n === 0 ? { fill: color('--chart-1-fill'), ...(bars && { paths: bars }), points: { show: false } } : {}),
-            width: n === 0 ? 1 : 2,
-            ...(n === 0 ? {} : { points: { show: true, size: 5 } }),
+            width: 2,
+            points: { show: true, size: 5, fill: color(name) },
           })),
         ],
       },

@@ -52,11 +52,16 @@ export function lanesOf(
   const time = (text: string | undefined) => (text === undefined ? Number.NaN : Date.parse(text));
   const own = history.filter(({ generation }) => generation === record.generation);
   const takeovers = own.filter(({ type }) => type === 'takeover');
-  const first = takeovers.length === 0 ? record.fence : Number(takeovers[0]?.detail.fence ?? record.generation);
+  const first =
+    takeovers.length === 0 ? record.fence : Number(takeovers[0]?.detail.fence ?? record.generation);
   const lastAttempt = own.some(({ type }) => type === 'resolved') ? undefined : record.fence;
   raw.push({ at: time(record.createdAt), what: 'claim: the first attempt starts', fence: first });
   if (record.firstDispatchedAt !== undefined)
-    raw.push({ at: time(record.firstDispatchedAt), what: 'dispatched: from here on it may land', fence: first });
+    raw.push({
+      at: time(record.firstDispatchedAt),
+      what: 'dispatched: from here on it may land',
+      fence: first,
+    });
   for (const event of own) raw.push(...fromEvent(event, owners));
   const last = takeovers.length === 0 ? first : Number(takeovers.at(-1)?.fence ?? record.fence);
   if (
@@ -72,11 +77,14 @@ export function lanesOf(
       what: record.error === undefined ? end : `${end} (${record.error.code}: ${record.error.message})`,
       fence: lastAttempt === undefined ? undefined : last,
     });
-  if (record.lapsed) raw.push({ at: time(record.updatedAt), what: 'last sign of life; then its lease ended', fence: last });
+  if (record.lapsed)
+    raw.push({ at: time(record.updatedAt), what: 'last sign of life; then its lease ended', fence: last });
   owners.set(last, record.owner);
 
   const known = raw.filter(({ at }) => !Number.isNaN(at)).sort((a, b) => a.at - b.at);
-  const fences = [...new Set(known.flatMap(({ fence }) => (fence === undefined ? [] : [fence])))].sort((a, b) => a - b);
+  const fences = [...new Set(known.flatMap(({ fence }) => (fence === undefined ? [] : [fence])))].sort(
+    (a, b) => a - b,
+  );
   const lanes = fences.map((fence): Lane => {
     const places = known.flatMap((each, at) => (each.fence === fence ? [at] : []));
     return { fence, owner: owners.get(fence), first: places[0] ?? 0, last: places.at(-1) ?? 0 };
@@ -89,13 +97,25 @@ export function lanesOf(
 }
 
 function fromEvent({ at, type, fence, detail }: HistoryEvent, owners: Map<number, string>): readonly Raw[] {
-  const say = (what: string, lane: number | undefined = undefined, isAlarm = false): Raw => ({ at, what, fence: lane, isAlarm });
+  const say = (what: string, lane: number | undefined = undefined, isAlarm = false): Raw => ({
+    at,
+    what,
+    fence: lane,
+    isAlarm,
+  });
   const named = typeof detail.fence === 'number' ? detail.fence : fence;
   switch (type) {
     case 'takeover': {
       if (typeof detail.from === 'string') owners.set(named, detail.from);
-      const sent = detail.dispatched ? 'after it had dispatched: it may have landed' : 'before it dispatched anything';
-      const why = detail.for === 'verify' ? ', to ask the target' : detail.for === 'rerun' ? ', to run it again under the same key' : '';
+      const sent = detail.dispatched
+        ? 'after it had dispatched: it may have landed'
+        : 'before it dispatched anything';
+      const why =
+        detail.for === 'verify'
+          ? ', to ask the target'
+          : detail.for === 'rerun'
+            ? ', to run it again under the same key'
+            : '';
       return [say(`lost its lease ${sent}`, named), say(`claim: the next attempt takes over${why}`, fence)];
     }
     case 'fenced':
@@ -109,8 +129,14 @@ function fromEvent({ at, type, fence, detail }: HistoryEvent, owners: Map<number
     case 'cleared':
       return [say('verify: not landed', fence)];
     case 'resolved': {
-      const note = [detail.reason, detail.note].filter((word) => typeof word === 'string' && word !== '').join('; ');
-      return [say(`verdict of ${String(detail.by)}: ${acts[String(detail.act)] ?? String(detail.act)}${note === '' ? '' : ` ("${note}")`}`)];
+      const note = [detail.reason, detail.note]
+        .filter((word) => typeof word === 'string' && word !== '')
+        .join('; ');
+      return [
+        say(
+          `verdict of ${String(detail.by)}: ${acts[String(detail.act)] ?? String(detail.act)}${note === '' ? '' : ` ("${note}")`}`,
+        ),
+      ];
     }
     case 'poisoned':
       return [say(`given up as poison after ${String(detail.crashes)} crashes`, undefined, true)];
@@ -122,7 +148,9 @@ function fromEvent({ at, type, fence, detail }: HistoryEvent, owners: Map<number
       return [say(`observed: semel would have said ${String(detail.would)}`)];
     default:
       if ('exit' in detail || 'signal' in detail || 'ended' in detail)
-        return [say(`ended: ${String(detail.ended ?? detail.signal ?? `exit ${String(detail.exit)}`)}`, fence)];
+        return [
+          say(`ended: ${String(detail.ended ?? detail.signal ?? `exit ${String(detail.exit)}`)}`, fence),
+        ];
       return [say(`noted: ${JSON.stringify(detail)}`)];
   }
 }

@@ -50,7 +50,8 @@ function App() {
     void (async () => {
       const found = await findSession().catch(() => undefined);
       if (found !== undefined) await enter();
-      else if (isLink) setProblem('This link was used already, or is older than a minute. Run `semel ui` again.');
+      else if (isLink)
+        setProblem('This link was used already, or is older than five minutes. Run `semel ui` again.');
       setAsking(false);
     })();
   }, []);
@@ -63,7 +64,13 @@ function App() {
   return me === undefined ? <Login problem={problem} onEnter={enter} /> : <Desk me={me} />;
 }
 
-function Login({ problem, onEnter }: { readonly problem: string | undefined; readonly onEnter: () => Promise<void> }) {
+function Login({
+  problem,
+  onEnter,
+}: {
+  readonly problem: string | undefined;
+  readonly onEnter: () => Promise<void>;
+}) {
   const [token, setToken] = useState('');
   const [refused, setRefused] = useState(problem);
   const send = async () => {
@@ -81,7 +88,8 @@ function Login({ problem, onEnter }: { readonly problem: string | undefined; rea
     <main class="login">
       <h1>semel</h1>
       <p>
-        Run <code>semel ui</code> on the machine of the ledger: it opens this page and logs you in. Or paste a token:
+        Run <code>semel ui</code> on the machine of the ledger: it opens this page and logs you in. Or paste a
+        token:
       </p>
       <form
         onSubmit={(event) => {
@@ -145,7 +153,8 @@ function Desk({ me }: { readonly me: Me }) {
     wasAt.current = path;
   }, [path, inDoubt]);
   useEffect(() => {
-    const act = (event: KeyboardEvent) => onKey(event, { box: box.current, namespace, help: () => setHelp(true) });
+    const act = (event: KeyboardEvent) =>
+      onKey(event, { box: box.current, namespace, help: () => setHelp(true) });
     addEventListener('keydown', act);
     return () => removeEventListener('keydown', act);
   }, [namespace]);
@@ -175,33 +184,35 @@ function Desk({ me }: { readonly me: Me }) {
           {link('/jobs', 'Jobs')}
           {me.hasOutbox && link('/outbox', 'Outbox')}
         </nav>
-        <form
-          class="search"
-          role="search"
-          onSubmit={(event) => {
-            event.preventDefault();
-            const q = box.current?.value.trim() ?? '';
-            if (q !== '') go(linkTo('/search', namespace, { q }));
-          }}
-        >
-          <input
-            ref={box}
-            type="search"
-            name="q"
-            maxLength={500}
-            aria-label="Did this happen? Key, ref, tool call id, provider's id or an argument's value"
-            placeholder="Did this happen? key, ref, id, argument…"
-            title="Press / to search"
-            defaultValue={params.q ?? ''}
-            key={params.q ?? ''}
-          />
-        </form>
+        <search class="search">
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              const q = box.current?.value.trim() ?? '';
+              if (q !== '') go(linkTo('/search', namespace, { q }));
+            }}
+          >
+            <input
+              ref={box}
+              type="search"
+              name="q"
+              maxLength={500}
+              aria-label="Did this happen? Key, ref, tool call id, provider's id or an argument's value"
+              placeholder="Did this happen? key, ref, id, argument…"
+              title="Press / to search"
+              defaultValue={params.q ?? ''}
+              key={params.q ?? ''}
+            />
+          </form>
+        </search>
         <div class="side">
           {me.namespaces.length > 1 ? (
             <select
               aria-label="Namespace"
               value={namespace}
-              onChange={(event) => go(linkTo(path === '/record' ? '/overview' : path, event.currentTarget.value))}
+              onChange={(event) =>
+                go(linkTo(path === '/record' ? '/overview' : path, event.currentTarget.value))
+              }
             >
               {me.namespaces.map(({ name, inDoubt: there }) => (
                 <option key={name} value={name}>
@@ -231,7 +242,9 @@ function Desk({ me }: { readonly me: Me }) {
         </p>
       )}
       <main id="main" ref={main}>
-        {View !== undefined && <View key={`${path} ${namespace}`} {...{ namespace, params, me, mayDecide }} />}
+        {View !== undefined && (
+          <View key={`${path} ${namespace}`} {...{ namespace, params, me, mayDecide }} />
+        )}
       </main>
       <footer>
         <span>
@@ -256,7 +269,8 @@ function Live() {
 
 function Theme() {
   const shown = () =>
-    document.documentElement.dataset.theme ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+    document.documentElement.dataset.theme ??
+    (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
   const [theme, setTheme] = useState(shown);
   const other = theme === 'dark' ? 'light' : 'dark';
   const change = () => {
@@ -315,7 +329,8 @@ function onKey(
   { box, namespace, help }: { box: HTMLInputElement | null; namespace: string; help: () => void },
 ): void {
   const target = event.target as HTMLElement;
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') !== null) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') !== null)
+    return;
   if (target.closest('input, select, textarea') !== null) {
     if (event.key === 'Escape') target.blur();
     return;

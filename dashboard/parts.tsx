@@ -32,7 +32,9 @@ export function Badge({ state }: { readonly state: string }) {
 
 /** Text of agents and providers: shown as it is, in a direction of its own, with hidden signs made visible. */
 export function Text({ text, max = 2_000 }: { readonly text: string; readonly max?: number }) {
-  return <bdi title={text.length > max ? `${text.length} characters` : undefined}>{visible(cut(text, max))}</bdi>;
+  return (
+    <bdi title={text.length > max ? `${text.length} characters` : undefined}>{visible(cut(text, max))}</bdi>
+  );
 }
 
 let now = Date.now();
@@ -130,7 +132,11 @@ export function Problem({ problem, onRetry }: { readonly problem: Error; readonl
     <div class="problem" role="alert">
       <p>
         <strong>{isApi ? problem.code : 'The server does not answer.'}</strong>{' '}
-        {isApi ? <Text text={problem.message} /> : 'It may have ended, or the network is down. What is shown may be old.'}
+        {isApi ? (
+          <Text text={problem.message} />
+        ) : (
+          'It may have ended, or the network is down. What is shown may be old.'
+        )}
       </p>
       <p>{isApi ? <Text text={problem.action} /> : 'Start it again with: semel ui'}</p>
       {onRetry && (
@@ -142,7 +148,13 @@ export function Problem({ problem, onRetry }: { readonly problem: Error; readonl
   );
 }
 
-export function Empty({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
+export function Empty({
+  title,
+  children,
+}: {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}) {
   return (
     <div class="empty">
       <p class="title">{title}</p>
@@ -181,7 +193,7 @@ export function Value({ value, label }: { readonly value: unknown; readonly labe
   const isCut = shortened > 0 || lines.length > maxLines || isOpen;
   return (
     <div class="value">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and a keyboard must reach it. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex lint/a11y/useSemanticElements: it scrolls, and a keyboard must reach it. */}
       <pre tabIndex={0} role="region" aria-label={label}>
         <bdi>{visible(shown)}</bdi>
       </pre>

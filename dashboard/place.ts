@@ -36,13 +36,18 @@ export function go(address: string, isReplaced = false): void {
 }
 
 /** In this namespace. */
-export function linkTo(path: string, namespace: string, params: Record<string, string | undefined> = {}): string {
+export function linkTo(
+  path: string,
+  namespace: string,
+  params: Record<string, string | undefined> = {},
+): string {
   return addressOf(path, { ...params, ns: namespace });
 }
 
 /** Links of this page change the view; with a modifier they are the browser's. */
 export function followLinks(event: MouseEvent): void {
-  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey)
+    return;
   const link = (event.target as Element | null)?.closest?.('a');
   if (link == null || link.target !== '' || link.origin !== location.origin) return;
   event.preventDefault();

@@ -68,7 +68,9 @@ export function ResolveDialog(props: {
           ref: refOf(record),
           verdict,
           ...(note.trim() === '' ? {} : { note: note.trim() }),
-          ...(verdict === 'landed' && records.length === 1 && remoteRef.trim() !== '' ? { remoteRef: remoteRef.trim() } : {}),
+          ...(verdict === 'landed' && records.length === 1 && remoteRef.trim() !== ''
+            ? { remoteRef: remoteRef.trim() }
+            : {}),
           ...(force ? { force: true } : {}),
         }));
         const answer = await post<{ items: readonly Item[] }>('/v1/resolve', { items }, namespace);
@@ -106,11 +108,13 @@ export function ResolveDialog(props: {
             <li key={record.key}>
               <code>{record.ref}</code> <Text text={record.contract} />{' '}
               <span class="dim">
-                <Text text={oneLine(record.args, 90)} />
+                <Text text={record.args === undefined ? 'args not stored' : oneLine(record.args, 90)} />
               </span>
             </li>
           ))}
-          {records.length > samples && <li class="dim">… and {(records.length - samples).toLocaleString('en')} more</li>}
+          {records.length > samples && (
+            <li class="dim">… and {(records.length - samples).toLocaleString('en')} more</li>
+          )}
         </ul>
         {report === undefined ? (
           <>
@@ -118,7 +122,12 @@ export function ResolveDialog(props: {
               <legend>What you found out at the target</legend>
               {verdicts.map(([name, title, about]) => (
                 <label key={name} class="choice">
-                  <input type="radio" name="verdict" checked={verdict === name} onChange={() => setVerdict(name)} />
+                  <input
+                    type="radio"
+                    name="verdict"
+                    checked={verdict === name}
+                    onChange={() => setVerdict(name)}
+                  />
                   <span>
                     <strong>{title}</strong> <small>{about}</small>
                   </span>
@@ -128,7 +137,11 @@ export function ResolveDialog(props: {
             {verdict === 'landed' && isOne && (
               <label class="field">
                 Its id at the target, if known
-                <input value={remoteRef} maxLength={500} onInput={(event) => setRemoteRef(event.currentTarget.value)} />
+                <input
+                  value={remoteRef}
+                  maxLength={500}
+                  onInput={(event) => setRemoteRef(event.currentTarget.value)}
+                />
               </label>
             )}
             <label class="field">
@@ -137,7 +150,11 @@ export function ResolveDialog(props: {
             </label>
             {verdict === 'notLanded' && (
               <label class="choice">
-                <input type="checkbox" checked={force} onChange={(event) => setForce(event.currentTarget.checked)} />
+                <input
+                  type="checkbox"
+                  checked={force}
+                  onChange={(event) => setForce(event.currentTarget.checked)}
+                />
                 <span>
                   <strong>I am sure</strong>{' '}
                   <small>although a request may still be on its way, or an attempt holds its lease</small>

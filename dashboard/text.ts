@@ -18,7 +18,8 @@ export function oneLine(value: unknown, max = 160): string {
   return visible(cut(text.replace(/\s+/g, ' '), max));
 }
 
-export const secretName: RegExp = /pass(word|phrase)?$|secret|token$|authorization|api[-_]?key|credential|cvc|card_?number/i;
+export const secretName: RegExp =
+  /pass(word|phrase)?$|secret|token$|authorization|api[-_]?key|credential|cvc|card_?number/i;
 
 function hideSecrets(value: unknown, depth = 0): unknown {
   if (typeof value !== 'object' || value === null || depth > 6) return value;

@@ -130,7 +130,11 @@ export interface Jobs {
     readonly contract: string;
     readonly job: string;
     readonly per?: string;
-    readonly days: readonly { readonly date: string; readonly slots: readonly JobSlot[]; readonly isCut?: true }[];
+    readonly days: readonly {
+      readonly date: string;
+      readonly slots: readonly JobSlot[];
+      readonly isCut?: true;
+    }[];
   }[];
   readonly isCut?: true;
 }

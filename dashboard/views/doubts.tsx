@@ -47,7 +47,8 @@ export function Doubts({ namespace, params, mayDecide }: ViewProps) {
     <>
       <Head title="In doubt" command={command}>
         <p class="lead">
-          These may have landed. semel neither repeats nor drops them: look at the target, then say what happened.
+          These may have landed. semel neither repeats nor drops them: look at the target, then say what
+          happened.
         </p>
         {(tool !== undefined || error !== undefined) && (
           <p class="filters">
@@ -77,7 +78,8 @@ export function Doubts({ namespace, params, mayDecide }: ViewProps) {
                 </p>
               ) : (
                 <p>
-                  Every effect is accounted for. <a href={linkTo('/overview', namespace)}>See what was executed</a>
+                  Every effect is accounted for.{' '}
+                  <a href={linkTo('/overview', namespace)}>See what was executed</a>
                 </p>
               )}
             </Empty>
@@ -157,7 +159,12 @@ function GroupCard(props: {
               </span>
             </a>
             {mayDecide && record.inDoubt && (
-              <button type="button" data-decide onClick={() => onDecide([record])} aria-label={`Decide ${record.ref}`}>
+              <button
+                type="button"
+                data-decide
+                onClick={() => onDecide([record])}
+                aria-label={`Decide ${record.ref}`}
+              >
                 Decide…
               </button>
             )}

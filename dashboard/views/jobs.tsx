@@ -25,7 +25,8 @@ export function JobsView({ namespace }: ViewProps) {
           jobs.length === 0 ? (
             <Empty title={`There are no jobs in ${namespace}.`}>
               <p>
-                Guard one with <code>semel run blog --per day -- ./agent.sh</code>, or with <code>semel.job</code>.
+                Guard one with <code>semel run blog --per day -- ./agent.sh</code>, or with{' '}
+                <code>semel.job</code>.
               </p>
             </Empty>
           ) : (
@@ -47,7 +48,9 @@ export function JobsView({ namespace }: ViewProps) {
                   <tbody>
                     {jobs.map(({ contract, job, per, days }) => {
                       const first = days.findIndex(({ slots }) => slots.length > 0);
-                      const running = days.flatMap(({ slots }) => slots.filter(({ state }) => state === 'running'));
+                      const running = days.flatMap(({ slots }) =>
+                        slots.filter(({ state }) => state === 'running'),
+                      );
                       return (
                         <tr key={contract}>
                           <th scope="row">
@@ -59,11 +62,23 @@ export function JobsView({ namespace }: ViewProps) {
                               <Day
                                 {...{ namespace, contract, date, slots }}
                                 hasMore={hasMore === true}
-                                isMissed={per === 'day' && slots.length === 0 && first >= 0 && n > first && n < days.length - 1}
+                                isMissed={
+                                  per === 'day' &&
+                                  slots.length === 0 &&
+                                  first >= 0 &&
+                                  n > first &&
+                                  n < days.length - 1
+                                }
                               />
                             </td>
                           ))}
-                          <td>{running.length === 0 ? <span class="dim">idle</span> : many(running.length, 'run')}</td>
+                          <td>
+                            {running.length === 0 ? (
+                              <span class="dim">idle</span>
+                            ) : (
+                              many(running.length, 'run')
+                            )}
+                          </td>
                         </tr>
                       );
                     })}
@@ -100,7 +115,13 @@ function Day(props: {
   const { namespace, contract, date, slots, hasMore, isMissed } = props;
   const [only] = slots;
   if (only === undefined)
-    return <span class={`slot ${isMissed ? 'missed' : 'none'}`} role="img" aria-label={`${date}: ${isMissed ? 'missed' : 'no slot'}`} />;
+    return (
+      <span
+        class={`slot ${isMissed ? 'missed' : 'none'}`}
+        role="img"
+        aria-label={`${date}: ${isMissed ? 'missed' : 'no slot'}`}
+      />
+    );
   const state = worstOf(slots);
   const count = `${slots.length}${hasMore ? '+' : ''}`;
   const words =

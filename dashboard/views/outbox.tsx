@@ -21,7 +21,11 @@ export function OutboxView({ namespace, params }: ViewProps) {
       <Head title="Outbox" command={`semel outbox ${word} --namespace ${shellWord(namespace)}`}>
         <nav class="tabs" aria-label="State">
           {states.map(([name, title]) => (
-            <a key={title} href={linkTo('/outbox', namespace, { state: name })} aria-current={name === state ? 'page' : undefined}>
+            <a
+              key={title}
+              href={linkTo('/outbox', namespace, { state: name })}
+              aria-current={name === state ? 'page' : undefined}
+            >
               {title}
             </a>
           ))}
@@ -53,7 +57,13 @@ export function OutboxView({ namespace, params }: ViewProps) {
                         {row.n} <Text text={row.contract} max={64} />
                       </span>
                       <span class="what">
-                        <Text text={row.isDamaged ? 'damaged: the row was changed since it was staged' : oneLine(row.args)} />
+                        <Text
+                          text={
+                            row.isDamaged
+                              ? 'damaged: the row was changed since it was staged'
+                              : oneLine(row.args)
+                          }
+                        />
                         {row.reason !== null && (
                           <>
                             <br />

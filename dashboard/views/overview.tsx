@@ -30,10 +30,17 @@ export function Overview({ namespace, params }: ViewProps) {
   }, [isCounting]);
   return (
     <>
-      <Head title="Overview" command={`semel stats --since ${flags} --tz ${tz} --namespace ${shellWord(namespace)}`}>
+      <Head
+        title="Overview"
+        command={`semel stats --since ${flags} --tz ${tz} --namespace ${shellWord(namespace)}`}
+      >
         <nav class="tabs" aria-label="Time">
           {ranges.map(([name]) => (
-            <a key={name} href={linkTo('/overview', namespace, { range: name })} aria-current={name === range ? 'page' : undefined}>
+            <a
+              key={name}
+              href={linkTo('/overview', namespace, { range: name })}
+              aria-current={name === range ? 'page' : undefined}
+            >
               {name}
             </a>
           ))}
@@ -46,7 +53,8 @@ export function Overview({ namespace, params }: ViewProps) {
           return (
             <>
               <p class="headline">
-                <strong>{totals.saved.toLocaleString('en')}</strong> duplicate {totals.saved === 1 ? 'effect' : 'effects'} prevented in {words}
+                <strong>{totals.saved.toLocaleString('en')}</strong> duplicate{' '}
+                {totals.saved === 1 ? 'effect' : 'effects'} prevented in {words}
               </p>
               <dl class="tiles">
                 <div>
@@ -60,7 +68,9 @@ export function Overview({ namespace, params }: ViewProps) {
                 <div class={(open.data?.inDoubt ?? 0) > 0 ? 'warn' : ''}>
                   <dt>in doubt now</dt>
                   <dd>
-                    <a href={linkTo('/doubts', namespace)}>{open.data?.inDoubt.toLocaleString('en') ?? '…'}</a>
+                    <a href={linkTo('/doubts', namespace)}>
+                      {open.data?.inDoubt.toLocaleString('en') ?? '…'}
+                    </a>
                     {open.data?.oldestDoubtAt !== undefined && (
                       <small>
                         oldest <Ago at={open.data.oldestDoubtAt} />

@@ -15,11 +15,14 @@ interface Answer {
   readonly history: readonly HistoryEvent[];
 }
 
+interface Fields {
+  readonly identity?: readonly string[];
+  readonly content?: readonly string[];
+  readonly volatile?: readonly string[];
+}
+
 interface ToolFields {
-  readonly tools: readonly {
-    readonly name: string;
-    readonly fields?: { readonly identity?: readonly string[]; readonly content?: readonly string[] };
-  }[];
+  readonly tools: readonly { readonly name: string; readonly fields?: Fields }[];
 }
 
 export function RecordView({ namespace, params, mayDecide }: ViewProps) {
@@ -41,7 +44,7 @@ export function RecordView({ namespace, params, mayDecide }: ViewProps) {
             history={history}
             namespace={namespace}
             mayDecide={mayDecide}
-            content={tools.data?.tools.find(({ name }) => name === record.contract)?.fields?.content}
+            fields={tools.data?.tools.find(({ name }) => name === record.contract)?.fields}
           />
         )}
       </Load>
@@ -52,7 +55,8 @@ export function RecordView({ namespace, params, mayDecide }: ViewProps) {
 function Title({ record }: { readonly record: RecordInfo }) {
   return (
     <>
-      <Text text={record.contract} max={64} /> <span class="ref">{record.ref}</span> <Badge state={stateOf(record)} />
+      <Text text={record.contract} max={64} /> <span class="ref">{record.ref}</span>{' '}
+      <Badge state={stateOf(record)} />
     </>
   );
 }
@@ -76,14 +80,19 @@ function Details(props: {
   readonly history: readonly HistoryEvent[];
   readonly namespace: string;
   readonly mayDecide: boolean;
-  readonly content: readonly string[] | undefined;
+  readonly fields: Fields | undefined;
 }) {
-  const { record, history, namespace, mayDecide, content } = props;
+  const { record, history, namespace, mayDecide, fields } = props;
   const [isDeciding, setDeciding] = useState(false);
   const { lanes, moments } = lanesOf(record, history);
   const replays = history.filter(({ type }) => type === 'replayed');
-  const drift = [...new Set(replays.flatMap(({ detail }) => (Array.isArray(detail.drift) ? detail.drift.map(String) : [])))];
-  const early = record.inDoubt && record.inFlightUntil != null && Date.parse(record.inFlightUntil) > Date.now();
+  const drift = [
+    ...new Set(
+      replays.flatMap(({ detail }) => (Array.isArray(detail.drift) ? detail.drift.map(String) : [])),
+    ),
+  ];
+  const early =
+    record.inDoubt && record.inFlightUntil != null && Date.parse(record.inFlightUntil) > Date.now();
   return (
     <div class="record">
       <section class={`answer ${stateOf(record).replace(' ', '-')}`}>
@@ -99,12 +108,17 @@ function Details(props: {
           <>
             {(record.remoteRef ?? record.providerKey) !== undefined && (
               <p>
-                Look for <code><Text text={record.remoteRef ?? record.providerKey ?? ''} max={200} /></code> at the target first.
+                Look for{' '}
+                <code>
+                  <Text text={record.remoteRef ?? record.providerKey ?? ''} max={200} />
+                </code>{' '}
+                at the target first.
               </p>
             )}
             {early && (
               <p>
-                A request may still be on its way: "not landed" can be trusted <Ago at={record.inFlightUntil ?? 0} />.
+                A request may still be on its way: "not landed" can be trusted{' '}
+                <Ago at={record.inFlightUntil ?? 0} />.
               </p>
             )}
             <dl class="verdicts">
@@ -129,7 +143,11 @@ function Details(props: {
         <p class="lanes-legend">
           {lanes.map((lane, n) => (
             <span key={lane.fence} class={`lane-name lane-${n % 6}`}>
-              attempt {n + 1} <span class="dim">fence {lane.fence}{lane.owner === undefined ? '' : ', '}</span>
+              attempt {n + 1}{' '}
+              <span class="dim">
+                fence {lane.fence}
+                {lane.owner === undefined ? '' : ', '}
+              </span>
               {lane.owner !== undefined && (
                 <span class="dim">
                   <Text text={lane.owner} max={60} />
@@ -141,10 +159,15 @@ function Details(props: {
         <ol class="moments">
           {moments.map((moment, at) => (
             <MomentRow
-              // biome-ignore lint/suspicious/noArrayIndexKey: a history only grows at its end.
               key={at}
               moment={moment}
-              lanes={lanes.map(({ first, last }, n) => (moment.lane === n ? 'dot' : first < at && at < last ? 'line' : ''))}
+              lanes={lanes.map(({ first, last }, n) =>
+                moment.lane === n
+                  ? `dot ${at > first ? 'up' : ''} ${at < last ? 'down' : ''}`
+                  : first < at && at < last
+                    ? 'line'
+                    : '',
+              )}
             />
           ))}
         </ol>
@@ -153,7 +176,11 @@ function Details(props: {
       <div class="columns">
         <section>
           <h2>Arguments</h2>
-          {record.args === undefined ? <p class="dim">Not stored.</p> : <Value value={record.args} label="Arguments" />}
+          {record.args === undefined ? (
+            <p class="dim">Not stored.</p>
+          ) : (
+            <Value value={record.args} label="Arguments" />
+          )}
           {drift.length > 0 && (
             <p class="notice">
               Replays were worded differently in <Text text={drift.join(', ')} max={200} />.
@@ -176,7 +203,7 @@ function Details(props: {
 
       <section>
         <h2>Key</h2>
-        <KeyExplained record={record} content={content} />
+        <KeyExplained record={record} fields={fields} />
       </section>
 
       <section>
@@ -196,7 +223,9 @@ function Details(props: {
         <h2>Facts</h2>
         <Facts record={record} namespace={namespace} />
       </section>
-      {isDeciding && <ResolveDialog records={[record]} namespace={namespace} onClose={() => setDeciding(false)} />}
+      {isDeciding && (
+        <ResolveDialog records={[record]} namespace={namespace} onClose={() => setDeciding(false)} />
+      )}
     </div>
   );
 }
@@ -209,7 +238,6 @@ function MomentRow({ moment, lanes }: { readonly moment: Moment; readonly lanes:
       </time>
       <span class="graph" aria-hidden="true">
         {lanes.map((kind, n) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: lanes stay in their order.
           <span key={n} class={`lane lane-${n % 6} ${kind}`} />
         ))}
       </span>
@@ -242,7 +270,13 @@ function ReplayRow({ event: { at, detail } }: { readonly event: HistoryEvent }) 
   );
 }
 
-function KeyExplained({ record, content }: { readonly record: RecordInfo; readonly content: readonly string[] | undefined }) {
+function KeyExplained({
+  record,
+  fields,
+}: {
+  readonly record: RecordInfo;
+  readonly fields: Fields | undefined;
+}) {
   const rest = record.key.slice(record.contract.length + 1);
   const cutAt = rest.startsWith('=') ? -1 : rest.lastIndexOf('/');
   const [period, digest] = cutAt < 0 ? [rest, ''] : [rest.slice(0, cutAt), rest.slice(cutAt + 1)];
@@ -253,8 +287,13 @@ function KeyExplained({ record, content }: { readonly record: RecordInfo; readon
       : /^\d{4}-/.test(period)
         ? 'its period: the slot that it stands for'
         : 'its period: a turn, a conversation or a run, as a digest';
-  const fields = typeof record.args === 'object' && record.args !== null ? Object.keys(record.args) : [];
-  const identity = fields.filter((name) => !content?.includes(name));
+  const given = typeof record.args === 'object' && record.args !== null ? Object.keys(record.args) : [];
+  const isIdentity = (name: string) =>
+    fields?.identity === undefined
+      ? fields?.content?.includes(name) !== true && fields?.volatile?.includes(name) !== true
+      : fields.identity.some((path) => path === name || path.startsWith(`${name}.`));
+  const identity = given.filter(isIdentity);
+  const content = given.filter((name) => !isIdentity(name));
   return (
     <>
       <p class="key">
@@ -278,7 +317,7 @@ function KeyExplained({ record, content }: { readonly record: RecordInfo; readon
             </dt>
             <dd>
               digest of the namespace, the tool, the period and the identity arguments
-              {content !== undefined && identity.length > 0 && (
+              {fields !== undefined && identity.length > 0 && (
                 <>
                   : <Text text={identity.join(', ')} max={300} />
                 </>
@@ -286,7 +325,7 @@ function KeyExplained({ record, content }: { readonly record: RecordInfo; readon
             </dd>
           </>
         )}
-        {content !== undefined && content.length > 0 && (
+        {fields !== undefined && content.length > 0 && (
           <>
             <dt>
               <Text text={content.join(', ')} max={200} />
@@ -315,7 +354,11 @@ function Facts({ record, namespace }: { readonly record: RecordInfo; readonly na
     ['lease', record.leaseLeftMs > 0 ? `ends in ${duration(record.leaseLeftMs)} unless renewed` : undefined],
     ['created', clock(record.createdAt)],
     ['settled', record.settledAt && clock(record.settledAt)],
-    ['answers until', record.expiresAt && (record.kept ? `${clock(record.expiresAt)}; its key stays for good` : clock(record.expiresAt))],
+    [
+      'answers until',
+      record.expiresAt &&
+        (record.kept ? `${clock(record.expiresAt)}; its key stays for good` : clock(record.expiresAt)),
+    ],
   ];
   return (
     <dl class="facts-list">

@@ -37,7 +37,12 @@ export function Search({ namespace, params }: ViewProps) {
         : { q, matches: [], looked: 0, next: undefined, isNewest: true, isCut: false, isSearching: true };
       setFound(state);
       do {
-        const answer = await get<SearchAnswer>('/v1/search', { q, after: state.next }, namespace, stop.signal);
+        const answer = await get<SearchAnswer>(
+          '/v1/search',
+          { q, after: state.next },
+          namespace,
+          stop.signal,
+        );
         const known = new Set(state.matches.map(({ record }) => record.key));
         state = {
           q,
@@ -73,7 +78,9 @@ export function Search({ namespace, params }: ViewProps) {
           in {namespace}
         </p>
       </Head>
-      {q === '' && <Empty title="Type a key, a ref, a tool call id, a provider's id or an argument's value above." />}
+      {q === '' && (
+        <Empty title="Type a key, a ref, a tool call id, a provider's id or an argument's value above." />
+      )}
       {found !== undefined && found.q === q && (
         <>
           {found.problem !== undefined && <Problem problem={found.problem} />}
@@ -100,10 +107,16 @@ export function Search({ namespace, params }: ViewProps) {
             ))}
           </ul>
           {found.matches.length === 0 && !found.isSearching && found.problem === undefined && (
-            <Empty title={found.next === undefined ? `No record of ${namespace} has this.` : 'Not among the records that were searched.'}>
+            <Empty
+              title={
+                found.next === undefined
+                  ? `No record of ${namespace} has this.`
+                  : 'Not among the records that were searched.'
+              }
+            >
               <p>
-                Keys and ids are found in the whole ledger. Case matters. Records that have expired may be gone, and
-                arguments of some tools are not stored.
+                Keys and ids are found in the whole ledger. Case matters. Records that have expired may be
+                gone, and arguments of some tools are not stored.
               </p>
             </Empty>
           )}

@@ -1,4 +1,4 @@
-// How a browser gets in: a token makes a code that works once and for a minute, and the page exchanges it for a session. Sessions
+// How a browser gets in: a token makes a code that works once, within five minutes, and the page exchanges it for a session. Sessions
 // live in memory, with the rights of the token that made them, and end with the server or after twelve hours.
 
 import { createHash, randomBytes } from 'node:crypto';
@@ -20,7 +20,7 @@ export interface Session {
   readonly expiresAt: Date;
 }
 
-const codeMs = 60_000;
+const codeMs = 5 * 60_000;
 const sessionMs = 12 * 3_600_000;
 const maxKept = 1_000;
 

@@ -24,6 +24,8 @@ interface Match {
   readonly record: RecordInfo;
   /** Where the text was found: `key`, `id`, `toolCallId`, `args.order`. */
   readonly found: readonly string[];
+  /** A whole value, not a part of one. */
+  readonly isExact: boolean;
 }
 
 /** Rows per answer: about fifty milliseconds each. */
@@ -37,10 +39,10 @@ export async function search(query: Read<typeof searchQuery>, { space }: Context
   const q = query.q.trim();
   const [, id = ''] = /^([0-9a-z]{4,40})(@\d+(\.[0-9a-z]+)?)?$/.exec(q) ?? [];
   const matches = new Map<string, Match>();
-  const add = (record: StoredRecord, found: readonly string[]) => {
+  const add = (record: StoredRecord, found: readonly string[], isExact = true) => {
     if (found.length === 0 || matches.has(record.key)) return;
     const info = readable(record);
-    if (info !== undefined) matches.set(record.key, { record: info, found });
+    if (info !== undefined) matches.set(record.key, { record: info, found, isExact });
   };
   const named = q.replace(/@\d+(\.[0-9a-z]+)?$/, '');
   if (query.after === undefined) {
@@ -54,7 +56,8 @@ export async function search(query: Read<typeof searchQuery>, { space }: Context
   const page = await readNewest(space, { ...range, text: named });
   for (const { record } of page.items) {
     if (matches.size === maxMatches) break;
-    add(record, placesOf(record, named));
+    const { places, isExact } = placesOf(record, named);
+    add(record, places, isExact);
   }
   if (id !== '') {
     const { keys } = await readNewestKeys(space, { ...range, rows: keyRows });
@@ -66,7 +69,7 @@ export async function search(query: Read<typeof searchQuery>, { space }: Context
     }
   }
   return {
-    matches: [...matches.values()],
+    matches: [...matches.values()].sort((a, b) => Number(b.isExact) - Number(a.isExact)),
     looked: page.looked,
     next: page.next,
     isNewest: page.isNewest,
@@ -99,12 +102,17 @@ function readable(record: StoredRecord): RecordInfo | undefined {
   }
 }
 
+interface Places {
+  readonly places: readonly string[];
+  readonly isExact: boolean;
+}
+
 const identityFields = ['toolCallId', 'conversation', 'turn', 'run', 'caller', 'owner'] as const;
 
-function placesOf(record: StoredRecord, q: string): readonly string[] {
+function placesOf(record: StoredRecord, q: string): Places {
   const info = readable(record);
-  if (info === undefined) return [];
   const places: string[] = [];
+  if (info === undefined) return { places, isExact: false };
   const check = (place: string, value: unknown) => {
     if (typeof value === 'string' && value.includes(q)) places.push(place);
   };
@@ -114,7 +122,11 @@ function placesOf(record: StoredRecord, q: string): readonly string[] {
   check('error', info.error?.message);
   walk('args', info.args, q, places, 0);
   walk('result', info.value, q, places, 0);
-  return places.slice(0, 5);
+  const texts = [info.toolCallId, info.remoteRef, info.conversation, info.turn, info.run];
+  const whole = JSON.stringify(q);
+  const isExact =
+    texts.includes(q) || (record.args ?? '').includes(whole) || (record.result?.text ?? '').includes(whole);
+  return { places: places.slice(0, 5), isExact };
 }
 
 /** The store found it somewhere; what is deeper than a person reads is not looked for. */

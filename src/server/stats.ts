@@ -162,6 +162,8 @@ function add(tally: Tally, record: StoredRecord, history: Parameters<Tally['add'
 
 /** Most records begin and end within one slot, and are in flight at the end of none. */
 function countInFlight(record: StoredRecord, slots: readonly number[], counts: number[], now: number): void {
+  // A lock that was released is no work.
+  if (record.status === 'released') return;
   const until = record.settledAt ?? (record.status === 'running' && !record.lapsed ? now : record.updatedAt);
   for (let n = slots.length - 1; n >= 0; n -= 1) {
     const end = slots[n + 1] ?? now;

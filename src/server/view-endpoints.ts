@@ -72,7 +72,7 @@ export const viewEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: '/v1/logins',
     role: 'read',
-    about: 'Creates a code for a browser: it works once, within a minute, with the rights of this token.',
+    about: 'Creates a code for a browser: it works once, within five minutes, with the rights of this token.',
     input: nothing,
     run: async (_: object, { logins, credential }: Context) => logins.createCode(credential),
   },

@@ -111,6 +111,11 @@ for (const file of ['src/index.ts', 'src/create-semel.ts']) {
   });
 }
 
+planted('dashboard runs in a browser: its own files, preact and uplot', 'dashboard/views/a-view.ts', {
+  right: ['../own.ts', './own.tsx', 'preact', 'preact/hooks', 'uplot'],
+  wrong: ['../../src/core/words.ts', '../../src/server/index.ts', 'node:fs', 'zod'],
+});
+
 planted('what ships imports no development dependency', 'src/call/dependency.ts', {
   right: ['node:timers/promises'],
   wrong: ['zod', 'vitest'],

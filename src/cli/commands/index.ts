@@ -17,6 +17,7 @@ export const commands: Readonly<Record<CommandName, () => Promise<{ default: Com
   show: () => import('./show/show.ts'),
   doubt: () => import('./doubt/doubt.ts'),
   watch: () => import('./watch/watch.ts'),
+  ui: () => import('./ui.ts'),
   outbox: () => import('./outbox.ts'),
   stats: () => import('./stats/stats.ts'),
   key: () => import('./key/key.ts'),

@@ -14,6 +14,7 @@ export const summaries = {
   show: { group: 'See', line: 'show one record: attempts, timeline, evidence' },
   doubt: { group: 'See', line: 'list what is in doubt and needs a decision' },
   watch: { group: 'See', line: 'send an alert for every new doubt: webhook, Slack, command' },
+  ui: { group: 'See', line: 'open the dashboard in a browser' },
   outbox: { group: 'See', line: 'see what is staged, and decide what is dead or in doubt' },
   stats: { group: 'See', line: 'count what was executed, replayed and in doubt over time' },
   key: { group: 'See', line: 'derive a key, and explain it' },

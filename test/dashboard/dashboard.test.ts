@@ -1,0 +1,313 @@
+// The dashboard in a real Chromium, against a real server on a real ledger.
+
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { bundleDashboard } from '../../scripts/build/dashboard.ts';
+import { createSemel } from '../../src/index.ts';
+import { digestToken, type RunningServer, startServer } from '../../src/server/index.ts';
+import { sqliteStore } from '../../src/stores/sqlite/index.ts';
+import { fillNow, fillPast, hostile } from './ledger.ts';
+
+const executablePath = [process.env.SEMEL_CHROMIUM, '/usr/bin/chromium', '/usr/bin/google-chrome'].find(
+  (path) => path !== undefined && existsSync(path),
+);
+if (executablePath === undefined)
+  console.warn(
+    'SKIPPED: the dashboard was not tested, because there is no Chromium. Install it, or set SEMEL_CHROMIUM.',
+  );
+
+const root = join(import.meta.dirname, '../..');
+const folder = mkdtempSync(join(tmpdir(), 'semel-dashboard-'));
+const path = join(folder, 'ledger.db');
+const files = join(folder, 'dashboard');
+const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+const secret = (name: string) => `token-of-${name}-which-is-long-enough-to-be-one`;
+const token = (name: string, role: 'read' | 'admin', namespace: string) => ({
+  ...{ name, role, namespace },
+  sha256: digestToken(secret(name)),
+});
+
+let server: RunningServer;
+let browser: Browser;
+let context: BrowserContext | undefined;
+
+beforeAll(async () => {
+  await bundleDashboard(root, files);
+  if (executablePath === undefined) return;
+  await fillPast(path);
+  await fillNow(path);
+  server = await startServer({
+    store: sqliteStore({ path }),
+    policies: { version: 1 },
+    mayDefine: false,
+    tokens: [token('operator', 'admin', '*'), token('reader', 'read', 'shop')],
+    version: '0.0.0',
+    listen: { host: '127.0.0.1', port: 0 },
+    dashboard: files,
+    onWarning: () => undefined,
+  });
+  browser = await chromium.launch({ executablePath });
+});
+
+afterEach(async () => {
+  await context?.close();
+  context = undefined;
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.close(0);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Opened {
+  readonly page: Page;
+  /** What the page asked other servers for, and what it complained about. */
+  readonly complaints: string[];
+}
+
+async function open(way: string, who = 'operator', options: object = {}): Promise<Opened> {
+  context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('request', (request) => {
+    if (!request.url().startsWith(server.url)) complaints.push(request.url());
+  });
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(message.text());
+  });
+  const response = await fetch(`${server.url}/v1/logins`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret(who)}`, 'content-type': 'application/json' },
+    body: '{}',
+  });
+  const { code } = (await response.json()) as { code: string };
+  await page.goto(`${server.url}${way}#login=${code}`);
+  await page.waitForSelector('main h1');
+  return { page, complaints };
+}
+
+/** Serious findings of axe, as one line each. */
+async function findings(page: Page): Promise<readonly string[]> {
+  // Trusted types refuse a script from a test as well, so that axe runs in a world of its own.
+  const session = await page.context().newCDPSession(page);
+  const { frameTree } = await session.send('Page.getFrameTree');
+  const { executionContextId } = await session.send('Page.createIsolatedWorld', {
+    frameId: frameTree.frame.id,
+  });
+  const evaluate = (expression: string) =>
+    session.send('Runtime.evaluate', {
+      expression,
+      contextId: executionContextId,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+  await evaluate(readFileSync(axe, 'utf8'));
+  const { result } = await evaluate(
+    'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, where: nodes[0].html })))',
+  );
+  const found = result.value as readonly { id: string; impact: string; where: string }[];
+  return found
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, where }) => `${id}: ${where}`);
+}
+
+test('the files are small, and name nothing outside', () => {
+  const names = ['index.html', 'app.js', 'app.css', 'theme.js', 'icon.svg'];
+  const zipped = names.reduce((sum, name) => sum + gzipSync(readFileSync(join(files, name))).length, 0);
+  expect(zipped).toBeLessThanOrEqual(150_000);
+  expect(statSync(join(files, 'app.js')).size).toBeGreaterThan(1_000);
+  for (const name of names) {
+    const outside =
+      readFileSync(join(files, name), 'utf8').match(/https?:\/\/(?!www\.w3\.org\/)[\w.]+/g) ?? [];
+    expect([name, outside]).toEqual([name, []]);
+  }
+  expect(readFileSync(join(files, 'index.html'), 'utf8')).not.toMatch(/<script>|<style|style=|\son\w+=/);
+});
+
+describe.skipIf(executablePath === undefined)('in Chromium', () => {
+  test('starts at what is in doubt, and the code leaves the address', async () => {
+    const { page, complaints } = await open('/');
+    await page.waitForURL(/\/doubts\?ns=shop$/);
+    expect(await page.locator('h1').textContent()).toBe('In doubt');
+    expect(await page.locator('.group h2').allTextContents()).toEqual(['mail.send3', 'refund3']);
+    expect(await page.locator('.command code').textContent()).toBe('semel doubt --namespace shop');
+    expect(await page.title()).toContain('(6)');
+    expect(await page.evaluate('document.cookie')).toBe('');
+    // Another tab of this origin gets the session, and a reload keeps it.
+    await page.reload();
+    await page.waitForSelector('.group');
+    const other = await context!.newPage();
+    await other.goto(`${server.url}/overview?ns=shop`);
+    await other.waitForSelector('.headline');
+    expect(complaints).toEqual([]);
+  });
+
+  test.each([
+    ['/doubts', '.group', 'light'],
+    ['/overview', '.headline', 'dark'],
+    ['/jobs', '.jobs', 'light'],
+    ['/outbox', '.empty', 'dark'],
+    ['/search?q=p-1', '.results li', 'light'],
+  ] as const)(
+    '%s shows itself, asks nobody else, and can be used by everyone (%s, %s)',
+    async (way, sign, colorScheme) => {
+      const { page, complaints } = await open(`${way}${way.includes('?') ? '&' : '?'}ns=shop`, 'operator', {
+        colorScheme,
+      });
+      await page.waitForSelector(sign);
+      expect(await page.locator('.command code').count()).toBe(1);
+      expect(await findings(page)).toEqual([]);
+      expect(complaints).toEqual([]);
+      await page.setViewportSize({ width: 390, height: 780 });
+      // On a phone nothing is wider than the screen.
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
+    },
+  );
+
+  test('one box answers whether it happened, and a record tells its story', async () => {
+    const { page, complaints } = await open('/overview?ns=shop');
+    await page.keyboard.press('/');
+    await page.keyboard.type('call_8f31c2');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.results li');
+    expect(await page.locator('.results').textContent()).toContain('Yes, it landed');
+    expect(await page.locator('.notice').last().textContent()).toMatch(
+      /^Searched the newest \d+ records: all there are/,
+    );
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.record');
+    const text = await page.locator('.record').textContent();
+    expect(text).toContain('claim: the first attempt starts');
+    expect(text).toContain('"id": "re_p-1"');
+    expect(text).toContain('turn t-2');
+    expect(text).toContain('other wording in reason');
+    expect(await page.locator('.command code').textContent()).toMatch(/^semel show \w+ --namespace shop$/);
+    expect(await findings(page)).toEqual([]);
+    expect(complaints).toEqual([]);
+    await page.goto(`${server.url}/search?q=no-such-thing&ns=shop`);
+    await page.waitForSelector('.empty');
+    expect(await page.locator('.empty').textContent()).toContain('No record of shop has this.');
+  });
+
+  test('hostile texts stay texts', async () => {
+    const { page, complaints } = await open('/doubts?ns=shop&tool=mail.send');
+    await page.waitForSelector('.group');
+    await page.locator('a.row', { hasText: 'onerror' }).click();
+    await page.waitForSelector('.record');
+    const shown = await page.locator('.value pre').first().textContent();
+    expect(shown).toContain('<img src=x onerror=');
+    expect(shown).toContain('safe‹U+202E›gnp.exe‹U+2066›');
+    expect(shown).toContain(`${hostile.huge.length.toLocaleString('en')} characters`);
+    expect(shown!.length).toBeLessThan(6_000);
+    expect(await page.evaluate('globalThis.pwned')).toBeUndefined();
+    expect(await page.locator('main img, main script').count()).toBe(0);
+    expect(complaints).toEqual([]);
+    // A secret is shown when asked for.
+    await page.goto(`${server.url}/search?q=slower%40example.com&ns=shop`);
+    await page.locator('a.row').click();
+    await page.waitForSelector('.value');
+    expect(await page.locator('main').textContent()).not.toContain('sk_live_canary');
+    await page.locator('button', { hasText: '1 hidden, show' }).click();
+    expect(await page.locator('main').textContent()).toContain('sk_live_canary');
+  });
+
+  test('a token that may only read sees no button that decides', async () => {
+    const { page } = await open('/', 'reader');
+    await page.waitForSelector('.group');
+    expect(await page.locator('text=Decide').count()).toBe(0);
+    expect(await page.locator('footer').textContent()).toContain('reader may read: this page only shows');
+    await page.keyboard.press('j');
+    await page.keyboard.press('d');
+    expect(await page.locator('dialog').count()).toBe(0);
+  });
+
+  test('what another process writes appears by itself', async () => {
+    const { page } = await open('/doubts?ns=shop&tool=late');
+    await page.waitForSelector('.empty');
+    expect(await page.locator('.empty').textContent()).toContain('Nothing of late is in doubt in shop.');
+    await page.waitForSelector('.live.on');
+    const semel = createSemel({ store: sqliteStore({ path }), namespace: 'shop', prune: false });
+    const fails = () => Promise.reject(new Error('the line went dead'));
+    await semel.once('late', 'x', {}, fails).catch(() => undefined);
+    await semel.close();
+    await page.waitForSelector('.group');
+    expect(await page.locator('.group').textContent()).toContain('the line went dead');
+  });
+
+  test('decides by keyboard only; what changed meanwhile is left alone, and the person is told', async () => {
+    const { page, complaints } = await open('/doubts?ns=shop&tool=refund');
+    await page.waitForSelector('.group');
+    await page.keyboard.press('j');
+    await page.keyboard.press('d');
+    await page.waitForSelector('dialog[open]');
+    expect(await findings(page)).toEqual([]);
+    await page.keyboard.press('Space');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('re_found');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('seen in Stripe');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.locator('.group .rows li').count()).toBe(2);
+    const semel = createSemel({ store: sqliteStore({ path }), namespace: 'shop', prune: false });
+    const [settled] = (await semel.records.list({ contract: 'refund', limit: 1_000 })).items.filter(
+      ({ remoteRef }) => remoteRef === 're_found',
+    );
+    expect(settled).toMatchObject({ status: 'succeeded' });
+    expect((await semel.records.history(settled!.key)).at(-1)).toMatchObject({
+      type: 'resolved',
+      detail: { by: 'operator', act: 'landed', note: 'seen in Stripe' },
+    });
+
+    await page.locator('button', { hasText: 'Decide all 2' }).click();
+    expect(await page.locator('.samples li').count()).toBe(2);
+    const [first] = (await semel.doubts.list({ contract: 'refund' })).items;
+    await semel.doubts.resolve(first!.ref, 'landed', { by: 'a colleague' });
+    await semel.close();
+    await page.locator('label', { hasText: 'Give it up' }).click();
+    await page.locator('dialog button.primary').click();
+    await page.waitForSelector('.report');
+    const report = await page.locator('.report').textContent();
+    expect(report).toContain('1 record decided, 1 left as it is');
+    expect(report).toContain('has changed since this page was loaded');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('.empty');
+    expect(await page.locator('.empty').textContent()).toContain('A filter is set.');
+    expect(complaints).toEqual([]);
+  });
+
+  test('without a session it asks for a token, and a used link is refused', async () => {
+    context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(`${server.url}/doubts?ns=shop#login=used-already`);
+    await page.waitForSelector('.login .problem');
+    expect(page.url()).not.toContain('login');
+    await page.locator('input').fill(secret('reader'));
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.group, .empty');
+    expect(await page.evaluate('JSON.stringify({ ...sessionStorage, ...localStorage })')).not.toContain(
+      secret('reader'),
+    );
+  });
+
+  test('a server that ended is said so, and what was read stays', async () => {
+    const { page } = await open('/jobs?ns=shop');
+    await page.waitForSelector('.jobs');
+    await page.route('**/v1/**', (route) => route.abort());
+    await page.keyboard.press('g');
+    await page.keyboard.press('o');
+    await page.waitForSelector('.problem');
+    expect(await page.locator('.problem').first().textContent()).toContain('The server does not answer.');
+    await page.unroute('**/v1/**');
+    await page.locator('button', { hasText: 'Try again' }).first().click();
+    await page.waitForSelector('.headline');
+  });
+});

@@ -1,0 +1,92 @@
+// A ledger with something of everything for the dashboard: what landed days ago, replays, doubts of two kinds, jobs and hostile texts.
+
+import { type Clock, systemClock } from '../../src/core/clock.ts';
+import { createSemel, day, type Semel } from '../../src/index.ts';
+import { sqliteStore } from '../../src/stores/sqlite/index.ts';
+
+export const hostile = {
+  html: '<img src=x onerror="globalThis.pwned=1"><script>globalThis.pwned=1</script>',
+  bidi: 'safe\u202Egnp.exe\u2066',
+  huge: 'A'.repeat(8_000),
+};
+
+const dayMs = 86_400_000;
+
+function semelAt(path: string, agoMs: number): Semel {
+  const clock: Clock = { ...systemClock, now: () => Date.now() - agoMs };
+  const boot = agoMs === 0 ? {} : { clock, machine: { bootId: () => `boot ${agoMs}` } };
+  const store = sqliteStore({ path, ...boot });
+  return createSemel({ store, namespace: 'shop', prune: false, clock, onWarning: () => undefined });
+}
+
+function toolsOf(semel: Semel) {
+  const refund = semel.tool({
+    name: 'refund',
+    effect: 'irreversible',
+    per: 'ever',
+    identity: ['payment'],
+    run: async ({ payment }: { payment: string; amount: string; reason: string }, ctx) => {
+      if (payment.startsWith('lost')) throw new Error('socket hang up');
+      ctx.note(`re_${payment}`);
+      return { id: `re_${payment}`, status: 'succeeded' };
+    },
+  });
+  const mail = semel.tool({
+    name: 'mail.send',
+    effect: 'irreversible',
+    per: 'ever',
+    identity: ['to', 'template'],
+    run: async ({ to }: { to: string; template: string; body?: string; apiKey?: string }) => {
+      if (to.startsWith('slow')) throw new Error('timeout of 10000ms exceeded');
+      return { messageId: `<${to}>` };
+    },
+  });
+  return { refund, mail };
+}
+
+/** Earlier days, oldest first: a ledger's clock does not go back. */
+export async function fillPast(path: string): Promise<void> {
+  for (let ago = 9; ago >= 1; ago -= 1) {
+    const semel = semelAt(path, ago * dayMs);
+    const { refund, mail } = toolsOf(semel);
+    for (let n = 0; n < 14 + ((ago * 7) % 11); n += 1) {
+      await refund({ payment: `p-${ago}-${n}`, amount: '19.90', reason: 'broken' });
+      if (n % 2 === 0) await mail({ to: `c${n}@example.com`, template: `day-${ago}` });
+      for (let m = 0; m < (n * ago) % 4; m += 1)
+        await refund({ payment: `p-${ago}-${n}`, amount: '19.90', reason: 'arrived broken' });
+    }
+    const at = new Date(Date.now() - ago * dayMs);
+    if (ago !== 4) await semel.job('digest', { per: day('UTC') }, async () => 'sent').run({ at });
+    const isBad = ago === 6;
+    const sync = semel.job('crm-sync', { per: day('UTC') }, async () => {
+      if (isBad) throw new Error('the CRM answered 500');
+      return 'synced';
+    });
+    await sync.run({ at }).catch(() => undefined);
+    await semel.close();
+  }
+}
+
+export async function fillNow(path: string, doubts = 3): Promise<void> {
+  const semel = semelAt(path, 0);
+  const { refund, mail } = toolsOf(semel);
+  await refund(
+    { payment: 'p-1', amount: '19.90', reason: 'broken' },
+    { toolCallId: 'call_8f31c2', conversation: 'c-77', turn: 't-1' },
+  );
+  await refund(
+    { payment: 'p-1', amount: '19.90', reason: 'it arrived broken' },
+    { toolCallId: 'call_9d02aa', conversation: 'c-77', turn: 't-2' },
+  );
+  for (let n = 1; n <= doubts; n += 1)
+    await refund({ payment: `lost-${n}`, amount: `${n}9.00`, reason: 'never arrived' }).catch(
+      () => undefined,
+    );
+  for (const to of ['slow@example.com', 'slower@example.com'])
+    await mail({ to, template: 'welcome', apiKey: 'sk_live_canary' }).catch(() => undefined);
+  await mail({ to: `slow ${hostile.html}`, template: hostile.bidi, body: hostile.huge }).catch(
+    () => undefined,
+  );
+  await semel.job('digest', { per: day('UTC') }, async () => 'sent').run();
+  await semel.close();
+}
