@@ -132,7 +132,9 @@ function chooseNamespace(me: Me, asked: string | undefined): string {
 function Desk({ me }: { readonly me: Me }) {
   const { path, params } = usePlace();
   const [fallback] = useState(() => chooseNamespace(me, undefined));
-  const namespace = params.ns === undefined ? fallback : chooseNamespace(me, params.ns);
+  // Alerts link to `/?namespace=…&q=…`.
+  const asked = params.ns ?? params.namespace;
+  const namespace = asked === undefined ? fallback : chooseNamespace(me, asked);
   const [isHelp, setHelp] = useState(false);
   useLiveFeed(namespace);
   const open = useData<OpenCounts>('/v1/summary', {}, namespace);
@@ -142,7 +144,11 @@ function Desk({ me }: { readonly me: Me }) {
 
   useEffect(() => {
     if (path in views) return;
-    go(linkTo(inDoubt > 0 ? '/doubts' : '/overview', namespace), true);
+    const start = inDoubt > 0 ? '/doubts' : '/overview';
+    go(
+      params.q === undefined ? linkTo(start, namespace) : linkTo('/search', namespace, { q: params.q }),
+      true,
+    );
   }, [path]);
   const wasAt = useRef('');
   useEffect(() => {

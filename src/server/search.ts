@@ -21,7 +21,8 @@ export const searchQuery = object(
 );
 
 interface Match {
-  readonly record: RecordInfo;
+  /** Without its result. */
+  readonly record: object;
   /** Where the text was found: `key`, `id`, `toolCallId`, `args.order`. */
   readonly found: readonly string[];
   /** A whole value, not a part of one. */
@@ -42,7 +43,7 @@ export async function search(query: Read<typeof searchQuery>, { space }: Context
   const add = (record: StoredRecord, found: readonly string[], isExact = true) => {
     if (found.length === 0 || matches.has(record.key)) return;
     const info = readable(record);
-    if (info !== undefined) matches.set(record.key, { record: info, found, isExact });
+    if (info !== undefined) matches.set(record.key, { record: shortened(info, record), found, isExact });
   };
   const named = q.replace(/@\d+(\.[0-9a-z]+)?$/, '');
   if (query.after === undefined) {
@@ -91,6 +92,13 @@ async function findOpen(space: Space, id: string): Promise<readonly StoredRecord
     (['unknown', 'running'] as const).map((status) => store.list({ namespace, status, limit: maxOpen })),
   );
   return pages.flatMap(({ items }) => items).filter(({ key }) => recordId(namespace, key).startsWith(id));
+}
+
+/** A record may have a megabyte; a list of results shows a line of it. */
+const maxShown = 20_000;
+
+function shortened({ value: _, ...record }: RecordInfo, { args }: StoredRecord): object {
+  return (args?.length ?? 0) <= maxShown ? record : { ...record, args: undefined };
 }
 
 function readable(record: StoredRecord): RecordInfo | undefined {

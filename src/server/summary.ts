@@ -84,6 +84,10 @@ function toRow(row: OutboxRow): object {
     ...{ n, key, contract, group, state, tries, reason, drift },
     stagedAt: new Date(stagedAt),
     dueAt: new Date(dueAt),
-    ...(isDamaged(staged) ? { isDamaged: true } : { args: JSON.parse(staged.args) as unknown }),
+    ...(isDamaged(staged) ? { isDamaged: true } : {}),
+    // A list shows a line of it.
+    ...(!isDamaged(staged) && staged.args.length <= 20_000
+      ? { args: JSON.parse(staged.args) as unknown }
+      : {}),
   };
 }

@@ -1,5 +1,6 @@
 // The endpoints that the dashboard reads, and its login. Programs may use them too.
 
+import { isSemelError, SemelError } from '../core/errors.ts';
 import type { Context, Endpoint } from './endpoint.ts';
 import { jobsQuery, listJobs } from './jobs-view.ts';
 import { eventsQuery, listen } from './live.ts';
@@ -8,7 +9,7 @@ import { search, searchQuery } from './search.ts';
 import { showStats, statsQuery } from './stats.ts';
 import { listOutbox, outboxQuery, showSummary, whoAmI } from './summary.ts';
 
-export const viewEndpoints: readonly Endpoint[] = [
+const reading: readonly Endpoint[] = [
   {
     method: 'GET',
     path: '/v1/whoami',
@@ -77,3 +78,20 @@ export const viewEndpoints: readonly Endpoint[] = [
     run: async (_: object, { logins, credential }: Context) => logins.createCode(credential),
   },
 ];
+
+/** These read the store past the ledger, which would have said what a driver's error means. */
+export const viewEndpoints: readonly Endpoint[] = reading.map((endpoint) => ({
+  ...endpoint,
+  async run(input: never, context: Context) {
+    try {
+      return await endpoint.run(input, context);
+    } catch (error) {
+      if (isSemelError(error)) throw error;
+      throw new SemelError('STORE_UNAVAILABLE', `The store failed: ${(error as Error).message}`, {
+        next: 'Try again.',
+        retriable: true,
+        retryAfterMs: 1_000,
+      });
+    }
+  },
+}));

@@ -198,6 +198,15 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     expect(await page.locator('.empty').textContent()).toContain('No record of shop has this.');
   });
 
+  test('a link of an alert leads to its record', async () => {
+    const semel = createSemel({ store: sqliteStore({ path }), namespace: 'shop', prune: false });
+    const [first] = (await semel.doubts.list({ contract: 'refund' })).items;
+    await semel.close();
+    const { page } = await open(`/?namespace=shop&q=${first!.id}`);
+    await page.waitForSelector('.results li');
+    expect(await page.locator('.results').textContent()).toContain('Nobody knows: it may have landed');
+  });
+
   test('hostile texts stay texts', async () => {
     const { page, complaints } = await open('/doubts?ns=shop&tool=mail.send');
     await page.waitForSelector('.group');

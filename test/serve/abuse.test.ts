@@ -113,7 +113,14 @@ function sendOnce(
     sent.on('error', reject);
     sent.on('response', (response) => {
       const parts: Buffer[] = [];
-      response.on('data', (part: Buffer) => parts.push(part));
+      response.on('data', (part: Buffer) => {
+        parts.push(part);
+        // Events have no end: what comes first is enough.
+        if (response.headers['content-type'] === 'text/event-stream') {
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text: part.toString() });
+          sent.destroy();
+        }
+      });
       response.on('error', reject);
       response.on('end', () =>
         resolve({
