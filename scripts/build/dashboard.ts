@@ -23,5 +23,5 @@ export async function bundleDashboard(root: string, folder: string): Promise<voi
   for (const name of ['index.html', 'icon.svg']) copyFileSync(join(source, name), join(folder, name));
   const styles = [join(root, 'node_modules/uplot/dist/uPlot.min.css'), join(source, 'app.css')];
   const css = styles.map((file) => readFileSync(file, 'utf8')).join('\n');
-  writeFileSync(join(folder, 'app.css'), css.replace(/\/\*[^]*?\*\//g, '').replace(/\s*\n\s*/g, '\n'));
+  writeFileSync(join(folder, 'app.css'), css.replace(/\/\*[\s\S]*?\*\//g, '').replace(/\s*\n\s*/g, '\n'));
 }

@@ -178,7 +178,7 @@ test('a bare file name in ARCHITECTURE.md is next to the last path before it in 
   const missing = table.split('\n').flatMap((row) => {
     let folder = '.';
     return [...row.matchAll(/`([\w./-]+\.(?:ts|json))`/g)].flatMap(([, path]) => {
-      if (path!.startsWith('src/')) folder = dirname(path!);
+      if (/^(?:src|dashboard|test|clients)\//.test(path!)) folder = dirname(path!);
       return existsSync(join(root, folder, basename(path!))) ? [] : [path!];
     });
   });

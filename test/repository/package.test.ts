@@ -37,7 +37,7 @@ describe('what is in it', () => {
   const listed = () =>
     globSync('**', { cwd: installed }).filter((file) => statSync(join(installed, file)).isFile());
 
-  test('is at most 1.7 MB in at most 140 files, 150 KB of dashboard and 400 KB of pages', () => {
+  test('is at most 1.8 MB in at most 140 files, 150 KB of dashboard and 400 KB of pages', () => {
     const files = listed();
     const isPage = (file: string) => file.startsWith('docs/');
     const size = (some: readonly string[]) =>
@@ -45,7 +45,7 @@ describe('what is in it', () => {
     const isDashboard = (file: string) => file.startsWith('dist/dashboard/');
     const others = files.filter((file) => !isPage(file) && !isDashboard(file));
     expect(size(files.filter(isDashboard))).toBeLessThanOrEqual(150_000);
-    expect(size(others)).toBeLessThanOrEqual(1_700_000);
+    expect(size(others)).toBeLessThanOrEqual(1_800_000);
     expect(others.length).toBeLessThanOrEqual(140);
     expect(size(files.filter(isPage))).toBeLessThanOrEqual(400_000);
   });
