@@ -79,3 +79,7 @@ test('every minute of a year is found as itself', () => {
     for (const zone of ['UTC', 'Europe/Berlin', 'Australia/Lord_Howe'])
       expect(cron.latest(zone, when)).toBe(when);
 });
+
+test('a name that every object has is refused as any other word', () => {
+  expect(() => parseCron('constructor')).toThrow('it has 1 fields, not five');
+});

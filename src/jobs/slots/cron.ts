@@ -47,7 +47,9 @@ const dayMs = 24 * 60 * minuteMs;
 const farthestDays = 8 * 366 + 1;
 
 export function parseCron(expression: string): Cron {
-  const expanded = words[expression.trim().toLowerCase()] ?? expression;
+  const word = expression.trim().toLowerCase();
+  // Not every name of an object is a word: `constructor`.
+  const expanded = Object.hasOwn(words, word) ? (words[word] as string) : expression;
   const parts = expanded.trim().split(/\s+/);
   if (parts.length !== fields.length) {
     throw refusal(
