@@ -167,9 +167,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
       expect(complaints).toEqual([]);
       await page.setViewportSize({ width: 390, height: 780 });
       // On a phone nothing is wider than the screen.
-      await expect
-        .poll(() => page.evaluate('document.documentElement.scrollWidth'))
-        .toBeLessThanOrEqual(390);
+      await expect.poll(() => page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
     },
   );
 
