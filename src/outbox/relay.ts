@@ -40,13 +40,8 @@ export interface RelayReport {
 }
 
 const shortestPauseMs = 5;
-/**
- * After a poll that took some rows, but not all it may: those staged meanwhile share the commits of the next ones. The slower
- * the answer, the busier the database, and the more rows have to share them: so it polls a fifth of the time at most.
- */
+/** After a poll that took some rows, but not all it may: those staged meanwhile share the commits of the next ones. */
 const gatherMs = 20;
-const gathersPerPoll = 4;
-const longestGatherMs = 200;
 /** How long to poll often after something was staged in this process. */
 const alertMs = 2_000;
 const longestAlertPauseMs = 40;
@@ -83,8 +78,6 @@ async function run(semel: object, options: RelayOptions, untilEmpty: boolean): P
   let woken = new AbortController();
   let alertUntil = 0;
   let pauseMs = shortestPauseMs;
-  /** Called when it may take rows again. */
-  let onRoom = () => {};
   let lookForStrangersAt = clock.mono();
   const wake = () => woken.abort();
   const unlisten = onStaged(engine.store, () => {
@@ -97,21 +90,18 @@ async function run(semel: object, options: RelayOptions, untilEmpty: boolean): P
     while (signal?.aborted !== true && !pipeline.closing.aborted) {
       // Takes only as many rows per poll as it can start.
       if (running.size > concurrency / 2) {
-        await new Promise<void>((resolve) => {
-          onRoom = resolve;
-        });
+        await Promise.race(running.values());
         continue;
       }
       // A delivery that ends during the poll may free the next row of its group.
       const isLast = running.size === 0;
       const limit = concurrency - running.size;
-      const askedAt = clock.mono();
       const rows = await takeRows(limit);
       for (const lent of rows) start(lent);
       if (rows.length > 0) pauseMs = shortestPauseMs;
       if (rows.length === limit) continue;
       if (rows.length > 0) {
-        await rest(Math.max(gatherMs, Math.min(longestGatherMs, gathersPerPoll * (clock.mono() - askedAt))));
+        await rest(gatherMs);
         continue;
       }
       if (untilEmpty && isLast) break;
@@ -191,7 +181,6 @@ async function run(semel: object, options: RelayOptions, untilEmpty: boolean): P
       )
       .finally(() => {
         running.delete(lent);
-        if (running.size <= concurrency / 2) onRoom();
         // The next row of its group is free now.
         if (row.group !== null) wake();
       });
