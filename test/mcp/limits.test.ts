@@ -2,7 +2,7 @@
 // length only: what does not would not end before the test is given up.
 
 import { createServer, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
 import { PassThrough, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -403,6 +403,25 @@ describe('memory', () => {
     expect(answer.status).toBe(200);
     await eventually(() => isRoomFor(limits.unfinishedBytes));
     await answer.body?.cancel();
+  });
+
+  test.each([
+    ['switches protocols', '101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tcp'],
+    ['switches to nothing', '101 Switching Protocols'],
+    ['has no status', '099 Nothing\r\nContent-Length: 0'],
+  ])('a server that %s is an error, and its message no longer counts', async (_what, head) => {
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', () => socket.write(`HTTP/1.1 ${head}\r\n\r\n`));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    atTheEnd(() => void server.close());
+    const { url } = await proxyTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
+    for (const method of ['ping', 'tools/list', 'tools/call']) {
+      const answer = await fetch(url, posted({ id: 1, method, params: { name: 'act' } }));
+      expect(await answer.json(), method).toMatchObject({ jsonrpc: '2.0' });
+    }
+    await eventually(() => isRoomFor(limits.unfinishedBytes));
   });
 
   test('halves that other clients send do not keep the answer of a server out', async () => {

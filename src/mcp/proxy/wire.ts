@@ -34,8 +34,17 @@ export function send(target: URL, { method, headers, body, signal }: Sending): P
   for (const name of Object.keys(sent)) if (sent[name] === undefined) delete sent[name];
   const options: RequestOptions = { headers: sent, ...(method === undefined ? {} : { method }) };
   return new Promise((resolve, reject) => {
-    const outgoing = start(target, { ...options, ...(signal === undefined ? {} : { signal }) }, resolve);
+    const outgoing = start(target, { ...options, ...(signal === undefined ? {} : { signal }) }, (answer) => {
+      if ((answer.statusCode ?? 0) >= 200) return resolve(answer);
+      answer.destroy();
+      reject(new Error('The server did not answer with a response of HTTP.'));
+    });
     outgoing.on('error', reject);
+    // Without a listener Node.js closes the connection without an event, and nobody would ever hear of the request again.
+    outgoing.on('upgrade', (_answer, socket) => {
+      socket.destroy();
+      reject(new Error('The server switched to another protocol.'));
+    });
     outgoing.end(body);
   });
 }
