@@ -1,6 +1,7 @@
 // `semel store` on a SQLite ledger that was damaged, lost, backed up or restored.
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { place } from './place.ts';
 
@@ -45,6 +46,24 @@ test('a backup restores what it knows, and stays closed until somebody says what
   expect((await once('a', 'touch', 'twice')).stdout).toBe('sent a\n');
   expect(existsSync(path('twice'))).toBe(false);
   expect(await json('store', 'check')).toMatchObject({ damage: [] });
+});
+
+const endless = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS key FROM n';
+
+test.each([
+  ['a view of endless rows', `ALTER TABLE records RENAME TO hidden; CREATE VIEW records AS ${endless}`],
+  ['a trigger', 'CREATE TRIGGER late AFTER INSERT ON records BEGIN DELETE FROM records; END'],
+])('a backup with %s is refused, and the ledger stays', async (_what, sql) => {
+  const { semel, path, folder } = place();
+  await semel('once', 'mail', '--key', 'a', '--', 'echo', 'sent a');
+  await semel('store', 'backup', 'copy.db');
+  const copy = new DatabaseSync(path('copy.db'));
+  copy.exec(sql);
+  copy.close();
+  const refused = await semel('store', 'restore', 'copy.db', '--yes');
+  expect(refused).toMatchObject({ code: 69, stderr: expect.stringMatching(/copy\.db has .* not semel's/) });
+  expect(readdirSync(folder).filter((name) => /replaced|\.[0-9a-f]{16}/.test(name))).toEqual([]);
+  expect((await semel('once', 'mail', '--key', 'a', '--', 'touch', 'twice')).stdout).toBe('sent a\n');
 });
 
 test('a journal of the ledger that is replaced goes with it, and is not played back into the restored one', async () => {

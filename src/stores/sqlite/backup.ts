@@ -22,7 +22,7 @@ import { createPrivate, idPath, readId } from './file/identity.ts';
 import { createLists, measureLedger } from './list.ts';
 import { type Machine, thisMachine } from './machine.ts';
 import { createMetaTable } from './meta.ts';
-import { applicationId, readVersion, schemaVersion } from './schema.ts';
+import { applicationId, readVersion, refuseForeignParts, schemaVersion } from './schema.ts';
 import { createScopes } from './scopes.ts';
 import { findDamage } from './verify.ts';
 
@@ -111,6 +111,9 @@ export async function restoreLedger(
 function inspectBackup(database: SqliteLike, path: string, backup: string): Omit<Restoring, 'put' | 'drop'> {
   readVersion(database, backup, schemaVersion);
   if (single(database, 'PRAGMA application_id') !== applicationId) throw notLedgerError(backup);
+  // Before anything is read from its tables: a view could have endless rows. And a ledger that every program refuses must not
+  // replace one that works.
+  refuseForeignParts(database, backup);
   const meta = createMetaTable(database);
   const found = meta.read();
   if (found === undefined) throw notLedgerError(backup);
