@@ -39,7 +39,8 @@ export function findWholeBody(
   }
   if ('raw' in found) return found;
   if (!isRead && isAnnounced && isEmptyObject(found.parsed)) return 'unread';
-  return String(headers['content-type']).startsWith('multipart/') ? undefined : found;
+  // Parsers take it in any case.
+  return /^multipart\//i.test(String(headers['content-type'])) ? undefined : found;
 }
 
 function isEmptyObject(value: unknown): boolean {

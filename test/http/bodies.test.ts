@@ -97,7 +97,8 @@ describe('a body', () => {
     const { semel } = rig();
     const url = await startExpress(semel, takeFile);
     expect(await post(url, form, 'a file')).toBe(500);
-    expect([handled, errors]).toEqual([[], ['fingerprint']]);
+    expect(await post(url, form.replace('multipart', 'MultiPart'), 'a file')).toBe(500);
+    expect([handled, errors]).toEqual([[], ['fingerprint', 'fingerprint']]);
     const fingerprint = (request: unknown) => String((request as { file: Buffer }).file);
     const compared = await startExpress(semel, takeFile, { name: 'files.create', fingerprint });
     expect(await post(compared, form, 'a file')).toBe(201);

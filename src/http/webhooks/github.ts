@@ -42,7 +42,7 @@ export function githubEvents<Payload = unknown>(options: {
 
 /** GitHub sends a form unless the webhook asks for JSON. */
 function readPayload(delivery: Delivery): unknown {
-  if (!delivery.headers.get('content-type')?.startsWith('application/x-www-form-urlencoded'))
+  if (!/^application\/x-www-form-urlencoded\b/i.test(delivery.headers.get('content-type') ?? ''))
     return delivery.json;
   const text = new URLSearchParams(delivery.text).get('payload') ?? '';
   return createDelivery(delivery.headers, Buffer.from(text), delivery.now).json;
