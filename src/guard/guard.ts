@@ -5,7 +5,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { AttemptContext } from '../call/index.ts';
 import { listCauses } from '../core/contract/classify.ts';
 import type { ContractPer } from '../core/contract/period.ts';
-import { type ErrorValue, SemelError } from '../core/errors.ts';
+import { type ErrorValue, isSemelError, SemelError } from '../core/errors.ts';
 import { digest, shortDigest } from '../core/key/key.ts';
 import type { Receipt } from '../core/receipt.ts';
 import { NotLanded } from '../core/signals.ts';
@@ -34,7 +34,7 @@ export interface FrameworkCall {
   readonly key?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Used where the program named no conversation or turn: the framework's own ids, or a guess marked `weak`. */
-  readonly identity?: () => Guess;
+  readonly identity?: () => Guess | Promise<Guess>;
 }
 
 /** `value` is for the code, as it was returned the first time. `note` and `error` are for the model. */
@@ -213,13 +213,13 @@ function toCallId(given: string | undefined): string | undefined {
 
 const maxCallId = 200;
 
-function withIdentity<T>(
+async function withIdentity<T>(
   semel: Semel,
   tool: ToolFunction<unknown, unknown>,
   { identity }: FrameworkCall,
-  work: () => T,
-): T {
-  const missing = identity && missingIdentity(tool.contract.per, identity);
+  work: () => T | Promise<T>,
+): Promise<T> {
+  const missing = identity && (await missingIdentity(tool.contract.per, identity));
   return missing === undefined ? work() : semel.within(missing, work);
 }
 
@@ -235,7 +235,15 @@ async function callTool(
         'equal calls of one turn count as one.',
     );
   const run = () => tool.try(call.args, callOptions(call, byCall));
-  const result = await withIdentity(semel, tool, call, run);
+  const result = await withIdentity(semel, tool, call, run).catch((error: unknown) => {
+    if (!isSemelError(error)) throw error;
+    return error;
+  });
+  // Nothing ran: whose call it is could not be found out.
+  if (isSemelError(result)) {
+    tellProgram(tool, result);
+    return { ok: false, error: errorForModel(result) };
+  }
   const { receipt } = result;
   if (result.ok) return { ok: true, value: result.value, note: noteForModel(receipt), receipt };
   const suspended = listCauses(result.error).find((each) => each instanceof Suspended);
@@ -243,22 +251,28 @@ async function callTool(
   // It is done and only the ledger does not know: an error would make the model do it again.
   if (result.error.code === 'UNRECORDED')
     return { ok: true, value: result.error.value, note: unrecordedNote, receipt };
-  // The model cannot correct it, and the program has no other way to learn of it.
-  if (isProgramError(result.error)) {
-    const { name } = tool.contract;
-    const { message } = result.error;
-    warnerOf(tool)?.(message.startsWith(name) ? message : `${name}: ${message}`);
-  }
+  tellProgram(tool, result.error);
   return { ok: false, error: errorForModel(result.error, receipt), receipt };
 }
 
+/** The model cannot correct it, and the program has no other way to learn of it. */
+function tellProgram(tool: ToolFunction<unknown, unknown>, error: SemelError): void {
+  if (!isProgramError(error)) return;
+  const { name } = tool.contract;
+  const { message } = error;
+  warnerOf(tool)?.(message.startsWith(name) ? message : `${name}: ${message}`);
+}
+
 /** What the period needs and the program did not say. What the program said always wins over the framework. */
-function missingIdentity(per: ContractPer, identity: () => Guess): Ambient | undefined {
+async function missingIdentity(
+  per: ContractPer,
+  identity: () => Guess | Promise<Guess>,
+): Promise<Ambient | undefined> {
   if (per !== 'turn' && per !== 'conversation') return undefined;
   const said = ambient();
   if (said.conversation !== undefined && (said.turn !== undefined || per === 'conversation'))
     return undefined;
-  const { conversation, turn: known, weak, origin } = identity();
+  const { conversation, turn: known, weak, origin } = await identity();
   // A guess never crosses callers: a named caller's words are only that caller's.
   const isMixed = weak === true && known !== undefined && said.caller !== undefined;
   const turn = isMixed ? shortDigest('turn', said.caller as string, known) : known;

@@ -19,7 +19,7 @@ import {
 } from 'langchain';
 import { createSemel, Rejected, type Semel } from 'semel';
 import { memoryStore } from 'semel/memory';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { guard, guardMiddleware, inOrder, resultOf } from '../../src/adapters/langchain/index.ts';
 import { ScriptedModel, toolMessages } from './langchain-harness.ts';
@@ -70,17 +70,21 @@ const guarded = ['by tool', 'by middleware'] as const;
 
 interface Stage {
   readonly script: ScriptedModel['script'];
+  readonly checkpointer?: MemorySaver;
   readonly mail?: ReturnType<typeof mailTool>;
   readonly outside?: readonly AgentMiddleware[];
 }
 
-function stage(guarding: Guarding, { script, mail = mailTool(), outside = [] }: Stage) {
+function stage(
+  guarding: Guarding,
+  { script, mail = mailTool(), outside = [], checkpointer = new MemorySaver() }: Stage,
+) {
   const model = new ScriptedModel(script);
   const agent = createAgent({
     model,
     tools: [guarding === 'by tool' ? guard(semel, mail, policy) : mail],
     middleware: [...outside, ...(guarding === 'by middleware' ? [guardMiddleware(semel, policies)] : [])],
-    checkpointer: new MemorySaver(),
+    checkpointer,
   });
   return { model, agent };
 }
@@ -291,6 +295,51 @@ test.each(
     expect(warnings.join('\n')).toMatch(/guessed/);
   },
 );
+
+/** Nothing is saved before `open` is called. */
+class SlowSaver extends MemorySaver {
+  open: () => void = () => undefined;
+  readonly #isOpen = new Promise<void>((resolve) => {
+    this.open = resolve;
+  });
+  /** The checkpoints that were looked for. */
+  readonly wanted: unknown[] = [];
+
+  override async getTuple(config: Parameters<MemorySaver['getTuple']>[0]) {
+    this.wanted.push(config.configurable?.checkpoint_id);
+    return super.getTuple(config);
+  }
+  override async put(...args: Parameters<MemorySaver['put']>) {
+    await this.#isOpen;
+    return super.put(...args);
+  }
+}
+
+test.each(guarded)(
+  '4.2 LangGraph runs a tool while its step is still being saved: the effect waits for it (guarded %s)',
+  async (guarding) => {
+    const checkpointer = new SlowSaver();
+    const { agent } = stage(guarding, { script: [[to('ada')]], checkpointer });
+    const running = agent.invoke(says('Write.'), thread('t'));
+    await vi.waitFor(() => expect(checkpointer.wanted.at(-1)).toEqual(expect.any(String)));
+    // A process that died here would get the same words back as another message.
+    expect(sent).toEqual([]);
+    checkpointer.open();
+    await running;
+    expect(sent).toEqual(['ada']);
+  },
+);
+
+test('4.2 a turn that the program names does not wait for a checkpoint', async () => {
+  const checkpointer = new SlowSaver();
+  const { agent } = stage('by tool', { script: [[to('ada')]], checkpointer });
+  const running = semel.within({ conversation: 'c', turn: '1' }, () =>
+    agent.invoke(says('Write.'), thread('t')),
+  );
+  await vi.waitFor(() => expect(sent).toEqual(['ada']));
+  checkpointer.open();
+  await running;
+});
 
 describe('4.3 a replay is a message of the call that is answered now', () => {
   test.each(guarded)('4.3 with its tool_call_id, and not with the old one (guarded %s)', async (guarding) => {

@@ -1,6 +1,7 @@
 // The identity, if the program named none: LangGraph's thread and the user's last message.
 
 import { type Guess, guessIdentity } from '../../guard/index.ts';
+import { waitUntilSaved } from './checkpoint.ts';
 import type { CallConfig } from './tool-shape.ts';
 
 interface Message {
@@ -11,8 +12,8 @@ interface Message {
   readonly additional_kwargs?: Readonly<Record<string, unknown>>;
 }
 
-export function findIdentity(config: CallConfig): Guess {
-  const { state, configurable = {}, toolCall, durability, checkpointDuring } = config;
+export function findIdentity(config: CallConfig): Guess | Promise<Guess> {
+  const { state, configurable = {}, toolCall, signal, durability, checkpointDuring } = config;
   const messages = messagesOf(state);
   const { thread_id: thread, checkpoint_ns: place, __pregel_checkpointer: checkpointer } = configurable;
   const conversation = thread === undefined || thread === null ? undefined : String(thread);
@@ -21,8 +22,13 @@ export function findIdentity(config: CallConfig): Guess {
   const isKept = checkpointer !== undefined && durability !== 'exit' && checkpointDuring !== false;
   // Unless its thread is kept, a message gets a new random id in each run. A nested agent gets a new question with every plan
   // of the outer one.
-  const isStableId = typeof id === 'string' && !isNested(place) && (isKept || !randomId.test(id));
-  if (conversation !== undefined && isStableId) return { conversation, turn: id };
+  const isRandom = typeof id === 'string' && randomId.test(id);
+  const isStableId = typeof id === 'string' && !isNested(place) && (isKept || !isRandom);
+  if (conversation !== undefined && isStableId) {
+    const known = { conversation, turn: id };
+    const saving = isRandom ? waitUntilSaved(configurable, durability, signal) : undefined;
+    return saving === undefined ? known : saving.then(() => known);
+  }
   // A summary changes the words before the question in the middle of a run.
   const guess = messages.some(isSummary)
     ? {}
