@@ -9,6 +9,7 @@ import { postgres } from './postgres.ts';
 import { processes } from './processes.ts';
 import { redis } from './redis.ts';
 import { render, type Section, writeEvidence } from './report.ts';
+import { server } from './server.ts';
 import { growth, sqlite } from './sqlite.ts';
 
 const { values, positionals } = parseArgs({
@@ -61,6 +62,11 @@ const parts: readonly Part[] = [
     name: 'mcp',
     what: 'messages and calls through semel mcp, beside the server alone',
     run: () => mcp(rounds),
+  },
+  {
+    name: 'server',
+    what: 'semel serve, beside the bare store behind a plain HTTP server',
+    run: () => server(rounds),
   },
   { name: 'processes', what: '8 processes on one SQLite file, beside one', run: () => processes(rounds) },
 ];
