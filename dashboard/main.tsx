@@ -254,8 +254,8 @@ function Desk({ me }: { readonly me: Me }) {
       </main>
       <footer>
         <span>
-          {me.name} may {me.role}
-          {!mayDecide && ': this page only shows'}
+          {me.name}, role {me.role}
+          {!mayDecide && ': may look, not decide'}
         </span>
         <span>{me.store}</span>
       </footer>

@@ -173,6 +173,8 @@ async function beginAs(body: Read<typeof beginBody>, context: Context, isStep: b
   // Nothing is recorded of a read.
   if (tool.contract.effect === 'read')
     return executeAnswer(space, { ...open, ticket: undefined }, tool, { args });
+  // Starts pruning, and tells the errors below which command decides. A store that does not answer fails the claim itself.
+  await space.engine.open().catch(() => undefined);
   const start = async () => {
     const made = await space.engine.makeCall(tool, args, callOptions(body, context.signal));
     const { contract } = made.tool;

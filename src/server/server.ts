@@ -229,8 +229,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     if (endpoint === undefined)
       throw new Refusal(405, `Use ${choices.map(({ method }) => method).join(' or ')}.`);
     if (!mayAct(credential.role, endpoint.role))
-      throw new SemelError('NOT_PERMITTED', `The token ${credential.name} may only ${credential.role}.`, {
-        next: `Use a token that may ${endpoint.role}.`,
+      throw new SemelError('NOT_PERMITTED', `The token ${credential.name} has the role ${credential.role}.`, {
+        next: `Use a token with the role ${endpoint.role}.`,
       });
     const context: Context = {
       space: spaces.of(credential.namespace),
@@ -437,7 +437,9 @@ function authenticate({ headers }: IncomingMessage, tokens: Tokens): TokenEntry 
   throw new Refusal(
     401,
     shown === undefined ? 'There is no token.' : 'The token is not valid.',
-    'Send the header `Authorization: Bearer <token>`.',
+    shown === undefined
+      ? 'Send the header `Authorization: Bearer <token>`.'
+      : 'Use the token in the file that `semel serve` named when it started, or one that `semel serve token` made.',
   );
 }
 

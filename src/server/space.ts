@@ -39,7 +39,11 @@ export interface SpacesOptions {
 
 export function createSpaces({ store, policies, mayDefine, onWarning, onSpace }: SpacesOptions): Spaces {
   const known = new Map<string, Space>();
-  const shared = overrideStore(store, { close: async () => undefined });
+  const shared = overrideStore(store, {
+    // Advice to clients names the command, but not where the operator keeps the ledger.
+    open: async () => ({ ...(await store.open()), address: '' }),
+    close: async () => undefined,
+  });
   const signingKey = createSigningKey(store);
   const defined = { count: 0 };
   return {

@@ -233,7 +233,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     const { page } = await open('/', 'reader');
     await page.waitForSelector('.group');
     expect(await page.locator('text=Decide').count()).toBe(0);
-    expect(await page.locator('footer').textContent()).toContain('reader may read: this page only shows');
+    expect(await page.locator('footer').textContent()).toContain('reader, role read: may look, not decide');
     await page.keyboard.press('j');
     await page.keyboard.press('d');
     expect(await page.locator('dialog').count()).toBe(0);

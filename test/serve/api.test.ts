@@ -2,6 +2,7 @@
 
 import { afterEach, expect, test } from 'vitest';
 import type { PolicyFile } from '../../src/mcp/index.ts';
+import { overrideStore } from '../../src/semel/index.ts';
 import {
   describeApi,
   digestToken,
@@ -169,6 +170,24 @@ test.each([
   const next = await post('/v1/begin', refund);
   expect(next).toMatchObject({ status: 409, body: { code, ref: expect.stringMatching(/@1$/) } });
   expect(JSON.stringify(next.body)).toContain(error.message);
+});
+
+test('a doubt names the command that decides it, and not where the ledger is', async () => {
+  const store = memoryStore();
+  const { post } = await open({
+    store: overrideStore(store, {
+      open: async () => ({ ...(await store.open()), address: 'postgres://db.internal/ledger' }),
+    }),
+  });
+  const { attempt } = (await post('/v1/begin', refund)).body;
+  await post('/v1/settle', { attempt, outcome: 'unknown' });
+  const { ref, correctiveAction } = (await post('/v1/begin', refund)).body;
+  expect(correctiveAction).toContain(`run: npx semel resolve ${ref} landed/not-landed --namespace shop`);
+  expect(correctiveAction).not.toContain('db.internal');
+  expect((await post('/v1/resolve', { ref, verdict: 'landed' })).body).toMatchObject({
+    detail: 'The token worker has the role execute.',
+    correctiveAction: 'Use a token with the role admin.',
+  });
 });
 
 test('a client that stops renewing is a worker that died: in doubt, and settled by a person', async () => {

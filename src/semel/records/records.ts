@@ -175,7 +175,7 @@ export function createRecords({
     if (record === undefined)
       throw new SemelError('INVALID_ARGS', `There is no record ${keyOrId} in ${namespace}.`, {
         path: 'key',
-        next: 'Is it in another namespace (`namespace`, `--namespace`)? `semel.records.list()` shows what is in this one.',
+        next: 'Is it in another namespace (`namespace`, `--namespace`)? `semel ls` lists the records, as does `semel.records.list()`.',
       });
     return record;
   }

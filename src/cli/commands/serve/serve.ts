@@ -236,7 +236,7 @@ function createToken(values: Values): number {
   const namespace = chosenNamespace(values) ?? 'default';
   const token = addToken(tokens, { name, role, namespace });
   printAside(
-    `semel: ${name} may ${role} in ${namespace === '*' ? 'all namespaces' : namespace}. It is shown only now:`,
+    `semel: ${name} has the role ${role} in ${namespace === '*' ? 'all namespaces' : namespace}. Its token is shown only now:`,
   );
   print(token);
   return 0;
