@@ -15,6 +15,12 @@ const page = readFileSync(join(import.meta.dirname, '../../docs/reference/http-a
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
 if (!hasCurl) console.log('skipped: the curl examples of docs/reference/http-api.md: there is no curl');
 
+interface Answer {
+  readonly attempt?: string;
+  readonly lock?: string;
+  readonly items?: readonly { readonly ref: string }[];
+}
+
 function blocks(language: string): string[] {
   const fences = page.matchAll(/^```(\w+)[^\n]*\n([\s\S]*?)^```$/gm);
   return [...fences].flatMap(([, written, text = '']) => (written === language ? [text] : []));
@@ -27,7 +33,7 @@ test.skipIf(!hasCurl)('the examples start a server, execute a call and replay it
   const type = async (script: string) =>
     (await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { cwd: home, env })).stdout;
   const [policies = ''] = blocks('json');
-  const [serve = '', begin = '', settle = '', tokens = ''] = blocks('sh').map((text) =>
+  const [serve = '', begin = '', settle = '', job = '', doubt = '', tokens = ''] = blocks('sh').map((text) =>
     text.replaceAll('8971', port),
   );
   writeFileSync(join(home, 'semel.policy.json'), policies);
@@ -50,6 +56,34 @@ test.skipIf(!hasCurl)('the examples start a server, execute a call and replay it
   const settled = await type(`${setUp}\n${settle.replace('…', first.attempt)}`);
   expect(JSON.parse(settled)).toMatchObject({ outcome: 'settled', recorded: true });
   expect(JSON.parse(await type(begin))).toMatchObject({ outcome: 'replay', value: { id: 're_1' } });
+
+  /** Types a block line by line; what stands in angle brackets is filled in from the answers so far. */
+  const typeLines = async (block: string, known: Record<string, string>, learn: (answer: Answer) => void) => {
+    let last: Answer = {};
+    for (const line of block.trim().split('\n')) {
+      const filled = line.replaceAll(/<([^>]+)>/g, (_, name: string) => known[name] ?? `no ${name}`);
+      last = JSON.parse(await type(`${setUp}\n${filled}`));
+      learn(last);
+    }
+    return last;
+  };
+  const run: Record<string, string> = {};
+  const released = await typeLines(job, run, ({ attempt = '', lock }) => {
+    if (lock !== undefined) Object.assign(run, { lock, 'attempt of the run': attempt });
+    else if (attempt !== '') run['attempt of the step'] = attempt;
+  });
+  expect(released).toMatchObject({ outcome: 'settled', recorded: true });
+  const again = JSON.parse(await type(`${setUp}\n${job.split('\n')[0]}`));
+  expect(again).toMatchObject({ outcome: 'skipped', value: { value: 'News' } });
+  const seen: Record<string, string> = {};
+  const decided = await typeLines(doubt, seen, ({ attempt, items }) => {
+    if (attempt !== undefined) seen.attempt = attempt;
+    if (items?.[0] !== undefined) seen.ref = items[0].ref;
+  });
+  expect(decided).toMatchObject({ record: { status: 'succeeded' } });
+  expect(JSON.parse(await type(`${setUp}\n${doubt.split('\n')[0]}`))).toMatchObject({
+    value: { id: 're_2' },
+  });
 
   const [create = ''] = tokens.split('\n');
   const made = spawnSync(process.execPath, [command, ...create.split(' ').slice(1)], { cwd: home, env });
