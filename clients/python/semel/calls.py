@@ -365,7 +365,8 @@ def _as_reported(call: Call, ended: Ended, receipt: Receipt | None) -> SemelErro
     }
     kind, words = kinds[ended.outcome]
     ref = None if receipt is None else f"{receipt.id}@{receipt.raw.get('fence')}"
-    error = kind(f"{call.tool} {words}: {why}.", ref=ref, receipt=receipt)
+    action = f"Check whether it landed, then run: semel resolve {ref} landed/not-landed" if kind is InDoubt and ref else None
+    error = kind(f"{call.tool} {words}: {why}.", ref=ref, receipt=receipt, corrective_action=action)
     error.is_report = True
     error.__cause__ = ended.thrown
     return error

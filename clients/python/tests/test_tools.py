@@ -86,6 +86,7 @@ class Calls(Place):
         with self.assertRaises(semel.InDoubt) as first:
             refund("unknown")
         self.assertIsInstance(first.exception.__cause__, OSError)
+        self.assertIn(f"semel resolve {first.exception.ref} landed", str(first.exception))
         with self.assertRaises(semel.InDoubt) as doubt:
             refund("unknown")
         self.assertEqual(doubt.exception.code, "IN_DOUBT")
