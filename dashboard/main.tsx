@@ -220,12 +220,15 @@ function Desk({ me }: { readonly me: Me }) {
                 go(linkTo(path === '/record' ? '/overview' : path, event.currentTarget.value))
               }
             >
-              {me.namespaces.map(({ name, inDoubt: there }) => (
-                <option key={name} value={name}>
-                  {name}
-                  {there > 0 ? ` (${there} in doubt)` : ''}
-                </option>
-              ))}
+              {me.namespaces.map(({ name, inDoubt: atLogin }) => {
+                const there = name === namespace ? inDoubt : atLogin;
+                return (
+                  <option key={name} value={name}>
+                    {name}
+                    {there > 0 ? ` (${there} in doubt)` : ''}
+                  </option>
+                );
+              })}
             </select>
           ) : (
             <span class="namespace">{namespace}</span>
@@ -255,7 +258,7 @@ function Desk({ me }: { readonly me: Me }) {
       <footer>
         <span>
           {me.name}, role {me.role}
-          {!mayDecide && ': may look, not decide'}
+          {!mayDecide && ': view only'}
         </span>
         <span>{me.store}</span>
       </footer>

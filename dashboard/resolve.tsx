@@ -8,7 +8,11 @@ import { many, oneLine } from './text.ts';
 import type { ProblemBody, RecordInfo } from './types.ts';
 
 export const verdicts = [
-  ['landed', 'It landed', 'The effect happened. Later calls get the stored result and do not execute.'],
+  [
+    'landed',
+    'It landed',
+    'The effect happened. Later calls do not execute: they get the result if you give it, otherwise only that it is done.',
+  ],
   ['notLanded', 'It did not land', 'The effect did not happen. The next call executes.'],
   ['runAgain', 'Run it again', 'Nobody knows, and a second effect is acceptable. The next call executes.'],
   ['abandon', 'Give it up', 'Nobody will find out. It is not executed again, and later calls are refused.'],
@@ -31,6 +35,14 @@ export function refOf({ key, ref }: RecordInfo): string {
   return `${key}@${ref.slice(ref.lastIndexOf('@') + 1)}`;
 }
 
+function readResult(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error('The result is not JSON. Write a text in double quotes, or leave the field empty.');
+  }
+}
+
 const batch = 500;
 const samples = 5;
 
@@ -45,6 +57,7 @@ export function ResolveDialog(props: {
   const [verdict, setVerdict] = useState<Verdict | undefined>(undefined);
   const [note, setNote] = useState('');
   const [remoteRef, setRemoteRef] = useState('');
+  const [result, setResult] = useState('');
   const [force, setForce] = useState(false);
   const [isSending, setSending] = useState(false);
   const [report, setReport] = useState<Report | undefined>(undefined);
@@ -60,6 +73,8 @@ export function ResolveDialog(props: {
     setSending(true);
     setProblem(undefined);
     try {
+      const isKnown = verdict === 'landed' && records.length === 1 && result.trim() !== '';
+      const value = isKnown ? { value: readResult(result) } : {};
       let done = 0;
       const refused: { record: RecordInfo; problem: Partial<ProblemBody> }[] = [];
       for (let from = 0; from < records.length; from += batch) {
@@ -71,6 +86,7 @@ export function ResolveDialog(props: {
           ...(verdict === 'landed' && records.length === 1 && remoteRef.trim() !== ''
             ? { remoteRef: remoteRef.trim() }
             : {}),
+          ...value,
           ...(force ? { force: true } : {}),
         }));
         const answer = await post<{ items: readonly Item[] }>('/v1/resolve', { items }, namespace);
@@ -141,6 +157,16 @@ export function ResolveDialog(props: {
                   value={remoteRef}
                   maxLength={500}
                   onInput={(event) => setRemoteRef(event.currentTarget.value)}
+                />
+              </label>
+            )}
+            {verdict === 'landed' && isOne && (
+              <label class="field">
+                What it returned, as JSON, if known: later calls get it
+                <input
+                  value={result}
+                  placeholder={'{"id":"re_1"}'}
+                  onInput={(event) => setResult(event.currentTarget.value)}
                 />
               </label>
             )}

@@ -3,9 +3,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { get } from '../api.ts';
 import { Ago, Badge, Empty, Head, Problem, sinceOf, stateOf, Text } from '../parts.tsx';
-import { linkTo } from '../place.ts';
+import { go, linkTo } from '../place.ts';
 import { many, oneLine, shellWord } from '../text.ts';
-import type { SearchAnswer } from '../types.ts';
+import type { RecordInfo, SearchAnswer } from '../types.ts';
 import { answerTo } from './record.tsx';
 import type { ViewProps } from './view.ts';
 
@@ -22,6 +22,8 @@ interface Found {
 
 /** Then a person decides whether to go on. */
 const maxLooked = 100_000;
+
+const namesOf = ({ id, key, ref }: RecordInfo): readonly string[] => [id, key, ref];
 
 export function Search({ namespace, params }: ViewProps) {
   const q = (params.q ?? '').trim();
@@ -55,7 +57,11 @@ export function Search({ namespace, params }: ViewProps) {
         };
         setFound(state);
       } while (state.next !== undefined && state.looked < goal && state.matches.length < 50);
-      setFound({ ...state, isSearching: false });
+      const [only, ...others] = state.matches;
+      // An id, a ref or a key names one record, as the links of alerts do: show it.
+      if (only !== undefined && others.length === 0 && namesOf(only.record).includes(q))
+        go(linkTo('/record', namespace, { key: only.record.key }), true);
+      else setFound({ ...state, isSearching: false });
     };
     if (q !== '')
       run().catch((problem: Error) => {

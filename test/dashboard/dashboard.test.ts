@@ -203,8 +203,10 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     const [first] = (await semel.doubts.list({ contract: 'refund' })).items;
     await semel.close();
     const { page } = await open(`/?namespace=shop&q=${first!.id}`);
-    await page.waitForSelector('.results li');
-    expect(await page.locator('.results').textContent()).toContain('Nobody knows: it may have landed');
+    await page.waitForSelector('.record');
+    expect(await page.locator('h1').textContent()).toContain(first!.ref);
+    expect(await page.locator('main').textContent()).toContain('Nobody knows: it may have landed');
+    expect(new URL(page.url()).searchParams.get('key')).toBe(first!.key);
   });
 
   test('hostile texts stay texts', async () => {
@@ -233,7 +235,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     const { page } = await open('/', 'reader');
     await page.waitForSelector('.group');
     expect(await page.locator('text=Decide').count()).toBe(0);
-    expect(await page.locator('footer').textContent()).toContain('reader, role read: may look, not decide');
+    expect(await page.locator('footer').textContent()).toContain('reader, role read: view only');
     await page.keyboard.press('j');
     await page.keyboard.press('d');
     expect(await page.locator('dialog').count()).toBe(0);
@@ -263,6 +265,14 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     await page.keyboard.press('Tab');
     await page.keyboard.type('re_found');
     await page.keyboard.press('Tab');
+    await page.keyboard.type('re_found');
+    await page.keyboard.press('Enter');
+    await page.locator('dialog', { hasText: 'The result is not JSON.' }).waitFor();
+    await page.keyboard.press('Home');
+    await page.keyboard.type('{"id":"');
+    await page.keyboard.press('End');
+    await page.keyboard.type('"}');
+    await page.keyboard.press('Tab');
     await page.keyboard.type('seen in Stripe');
     await page.keyboard.press('Enter');
     await expect.poll(() => page.locator('.group .rows li').count()).toBe(2);
@@ -270,7 +280,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     const [settled] = (await semel.records.list({ contract: 'refund', limit: 1_000 })).items.filter(
       ({ remoteRef }) => remoteRef === 're_found',
     );
-    expect(settled).toMatchObject({ status: 'succeeded' });
+    expect(settled).toMatchObject({ status: 'succeeded', value: { id: 're_found' } });
     expect((await semel.records.history(settled!.key)).at(-1)).toMatchObject({
       type: 'resolved',
       detail: { by: 'operator', act: 'landed', note: 'seen in Stripe' },
