@@ -37,7 +37,7 @@ What cannot be delivered is tried again for three days. A target that answers 41
     if (targets.length === 0)
       throw usageError(
         'watch',
-        'nobody would be told',
+        'there is no target for alerts',
         'Add --webhook <url>, --slack <url> or --exec <command>.',
       );
     const store = await storeFor(values);
