@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { shellWord } from '../../src/core/visible.ts';
 import { createSemel } from '../../src/create-semel.ts';
 import { standardWebhooks } from '../../src/http/index.ts';
 import { storeAt } from '../../src/semel/index.ts';
@@ -308,6 +309,19 @@ test("a Slack message shows what is known and what to type, and strangers' text 
   expect(message).not.toContain('<!channel>');
   expect(message).not.toContain('<https://evil');
   expect(message).not.toContain('\u202e');
+});
+
+test('a command in a Slack message runs nothing that a namespace says', () => {
+  const namespace = 'shop`;touch$IFS/tmp/x;`';
+  const doubt = {
+    ...{ id: 'abc.1', namespace, tool: 'refund', key: 'refund/=1', ref: 'abc@1', fence: 1, attempts: 1 },
+    ...{ openedAt: '2026-11-18T10:00:00.000Z', error: 'lost' },
+  };
+  const wording = { optionsFor: (name: string) => `--namespace ${shellWord(name)}` };
+  const message = JSON.stringify(slackMessage(describeEvent('opened', doubt, wording)));
+  // With another mark in place of the backtick, the quoted word would end before the semicolon.
+  expect(message).not.toContain("--namespace 'shop'");
+  expect(message).toContain('run `semel doubt`');
 });
 
 test('the schedule is that of Standard Webhooks: ten attempts in about three days', () => {

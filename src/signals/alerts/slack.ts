@@ -18,9 +18,9 @@ export function slackMessage({ type, data }: AlertEvent): object {
     ['Sent key', data.providerKey],
   ] as const;
   const lines = facts.flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${code(value)}`]));
-  const commands = [data.show, ...(data.resolve === undefined ? [] : [data.resolve])];
+  const commands = [data.show, ...(data.resolve === undefined ? [] : [data.resolve])].join('\n');
   const link = data.link === undefined ? [] : [`<${escapeMarkup(data.link)}|Open in the dashboard>`];
-  const text = [title, ...lines, block(commands.join('\n')), ...link].join('\n');
+  const text = [title, ...lines, block(commands), ...link].join('\n');
   return {
     // For notifications.
     text: `${inText(data.tool)} ${isOpen ? 'is in doubt' : `is decided: ${inText(data.outcome ?? '')}`}`,
@@ -47,7 +47,9 @@ function code(text: string): string {
   return `\`${escapeMarkup(escapeInvisible(text).replaceAll('`', "'").slice(0, maxFact))}\``;
 }
 
-/** A command is pasted, so nothing in it is replaced: one with a backtick cannot be shown in code. */
-function block(text: string): string {
-  return `\`\`\`${escapeMarkup(text.replaceAll('`', "'"))}\`\`\``;
+/** A command is pasted, so nothing in it is replaced: another mark in place of a backtick could end a quoted word of it. */
+function block(commands: string): string {
+  if (commands.includes('`'))
+    return 'Its commands hold a backtick, which Slack cannot show: run `semel doubt`.';
+  return `\`\`\`${escapeMarkup(commands)}\`\`\``;
 }
