@@ -239,8 +239,14 @@ export async function dispatch(body: Read<typeof dispatchBody>, { space }: Conte
 }
 
 export async function settle(body: Read<typeof settleBody>, { space }: Context): Promise<object> {
-  const { tool, ticket } = await openTicket(body.attempt, space);
+  const { tool, job, ticket } = await openTicket(body.attempt, space);
   const { outcome, value, omitted, error, remoteRef } = body;
+  // No other outcome ends it: the job would never run again.
+  if (job?.kind === 'lock' && outcome !== 'notLanded')
+    throw new SemelError('INVALID_ARGS', '`attempt` is the lock of a job, which is only given back.', {
+      path: 'outcome',
+      next: 'Send `notLanded`. How the run ended belongs to its `attempt`.',
+    });
   if (ticket === undefined) return { outcome: 'settled', recorded: false };
   const report: Report = {
     outcome: outcome === 'notLanded' ? 'released' : outcome,
@@ -297,12 +303,12 @@ function withReceiptOf({ error, receipt }: Extract<Result, { ok: false }>): Seme
 
 async function openTicket(text: string, { tools, engine, tickets, semel }: Context['space']) {
   const { tool: name, policy: own, isStep, job, ticket } = await tickets.read(text);
-  if (job !== undefined) return { tool: findJobTool(semel, job), ticket };
+  if (job !== undefined) return { tool: findJobTool(semel, job), job, ticket };
   const { contract } = tools.find(name, own, isStep);
   const tool = engine.find(contract.name)?.tool;
   if (tool === undefined)
     throw new SemelError('CONTRACT_INVALID', `There is no tool ${name}.`, { path: 'attempt' });
-  return { tool, ticket };
+  return { tool, job, ticket };
 }
 
 type PipelineTool = Awaited<ReturnType<typeof openTicket>>['tool'];

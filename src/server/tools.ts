@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Contract, defineContract } from '../core/contract/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import { limits } from '../core/limits.ts';
+import { isReserved } from '../jobs/library/index.ts';
 import { type FilePolicy, type PolicyFile, readPolicyFile, toTerms } from '../mcp/index.ts';
 import {
   forgetTool,
@@ -58,6 +59,12 @@ export function createServedTools(
       }
       readPolicyFile(JSON.stringify({ version: 1, tools: { [name]: inline } }), 'policy');
       if (found === undefined && !mayDefine && !isStep) throw unknownTool(name, false);
+      // Jobs define theirs for each run: one that stays would refuse every run with other terms.
+      if (found === undefined && isReserved(name))
+        throw new SemelError('CONTRACT_INVALID', `${name} is a name of semel's own, for jobs.`, {
+          path: 'tool',
+          next: 'Use another name. An effect of a job belongs to /v1/jobs/step.',
+        });
       if (found === undefined && known.size >= limits.guardedTools)
         throw new SemelError('CONTRACT_INVALID', `This server has ${known.size} tools already.`, {
           path: 'tool',

@@ -121,3 +121,33 @@ test('a program that was started again with other terms is served, and reports o
   const filed = { ...pay, policy: { effect: 'irreversible', per: 'ever' } };
   expect(await post('begin', filed)).toMatchObject({ body: { code: 'CONTRACT_INVALID' } });
 });
+
+test('a client cannot keep a job from running by a tool or a step with a name of the job', async () => {
+  const { post } = await open({ mayDefine: true });
+  const { attempt } = (await post('jobs/begin', { job: 'nightly', per: 'day' })).body;
+  expect(await post('step', { attempt, step: 'late' })).toMatchObject({ status: 400 });
+  expect(await post('jobs/begin', { job: 'nightly.late', per: 'day' })).toMatchObject({
+    body: { outcome: 'execute' },
+  });
+  const policy = { effect: 'irreversible', per: 'ever' };
+  for (const tool of ['run.weekly', 'lock.weekly', 'step.load'])
+    expect(await post('begin', { tool, policy, args: {} })).toMatchObject({
+      status: 400,
+      body: { code: 'CONTRACT_INVALID' },
+    });
+  expect(await post('jobs/begin', { job: 'weekly', per: 'week' })).toMatchObject({
+    body: { outcome: 'execute' },
+  });
+});
+
+test('the lock of a job is only given back: no report of it ends the job for good', async () => {
+  const { post } = await open();
+  const { lock, attempt } = (await post('jobs/begin', { job: 'nightly', per: 'day' })).body;
+  for (const outcome of ['succeeded', 'failed', 'unknown'])
+    expect(await post('settle', { attempt: lock, outcome })).toMatchObject({ status: 400 });
+  await post('settle', { attempt, outcome: 'notLanded' });
+  expect(await post('settle', { attempt: lock, outcome: 'notLanded' })).toMatchObject({ status: 200 });
+  expect(await post('jobs/begin', { job: 'nightly', per: 'day' })).toMatchObject({
+    body: { outcome: 'execute' },
+  });
+});

@@ -3,6 +3,7 @@
 export { cron, type JobOptions } from '../definition.ts';
 export { shownOwner } from '../liveness/liveness.ts';
 export type { RecentWork } from '../slots/recent.ts';
+export { isReserved } from '../slots/run-id.ts';
 export { periodNamed } from '../slots/slot.ts';
 export type { Artifact, ArtifactOptions } from './artifact.ts';
 export {
