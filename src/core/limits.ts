@@ -40,6 +40,8 @@ export const limits = {
   requestMs: 120_000,
   /** Connections to one listening process. */
   connections: 4_000,
+  /** Clients that listen for events at once, each with a connection that stays. */
+  eventStreams: 200,
   /** Requests of one connection that are not answered yet. Clients wait for an answer, or open another connection. */
   pipelined: 100,
   /** Pages of one list that a server gives in parts. */

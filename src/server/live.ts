@@ -2,6 +2,7 @@
 // second, however many listen, and only while somebody does.
 
 import { formatRef } from '../call/index.ts';
+import { shortDigest } from '../core/key/key.ts';
 import type { Context } from './endpoint.ts';
 import { object, type Read, text } from './schema.ts';
 import type { Space } from './space.ts';
@@ -24,6 +25,8 @@ type Listener = (pulse: string) => void;
 
 interface Watch {
   readonly listeners: Set<Listener>;
+  /** A listener that comes back at once is told by the loop that still waits: a second one would never end. */
+  isLooking: boolean;
   last: string | undefined;
 }
 
@@ -48,7 +51,17 @@ export async function listen({ key }: Read<typeof eventsQuery>, { space }: Conte
       write(`event: change\ndata: ${JSON.stringify({ pulse })}\n\n`);
     });
     // A lease that ends is not a write.
-    const poll = setInterval(() => void tellRecord().catch(() => undefined), everyMs);
+    let isAsking = false;
+    const poll = setInterval(() => {
+      // A store that is slow is not asked again meanwhile.
+      if (isAsking || key === undefined) return;
+      isAsking = true;
+      void tellRecord()
+        .catch(() => undefined)
+        .finally(() => {
+          isAsking = false;
+        });
+    }, everyMs);
     const alive = setInterval(() => write(': alive\n\n'), keepAliveMs);
     try {
       if (!signal.aborted)
@@ -63,14 +76,15 @@ export async function listen({ key }: Read<typeof eventsQuery>, { space }: Conte
 }
 
 function watch(space: Space, listener: Listener): () => void {
-  const known = watches.get(space) ?? { listeners: new Set<Listener>(), last: undefined };
+  const known = watches.get(space) ?? { listeners: new Set<Listener>(), isLooking: false, last: undefined };
   watches.set(space, known);
   known.listeners.add(listener);
-  if (known.listeners.size === 1) void look(space, known);
+  if (!known.isLooking) void look(space, known);
   return () => known.listeners.delete(listener);
 }
 
 async function look(space: Space, known: Watch): Promise<void> {
+  known.isLooking = true;
   while (known.listeners.size > 0) {
     const pulse = await pulseOf(space).catch(() => known.last);
     if (pulse !== undefined && known.last !== undefined && pulse !== known.last)
@@ -78,6 +92,7 @@ async function look(space: Space, known: Watch): Promise<void> {
     known.last = pulse ?? known.last;
     await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
+  known.isLooking = false;
   known.last = undefined;
 }
 
@@ -88,7 +103,7 @@ async function pulseOf({ engine }: Space): Promise<string> {
   const pages = await Promise.all(
     (['unknown', 'running'] as const).map((status) => store.list({ namespace, status, limit: 200 })),
   );
-  return pages
-    .flatMap(({ items }) => items.map(({ key, fence, status }) => `${key} ${fence} ${status}`))
-    .join('\n');
+  const open = pages.flatMap(({ items }) => items.map(({ key, fence, status }) => [key, fence, status]));
+  // Keys are long, and every listener is sent it.
+  return shortDigest('pulse', JSON.stringify(open));
 }

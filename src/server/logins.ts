@@ -2,11 +2,13 @@
 // live in memory, with the rights of the token that made them, and end with the server or after twelve hours.
 
 import { createHash, randomBytes } from 'node:crypto';
+import { SemelError } from '../core/errors.ts';
 import type { TokenEntry, Tokens } from './tokens.ts';
 
 export interface Logins {
   /** Tokens, and sessions made from them. */
   readonly tokens: Tokens;
+  /** Throws NOT_PERMITTED for a session: one that makes the next one would never end. */
   createCode(entry: TokenEntry): { readonly code: string; readonly expiresAt: Date };
   /** Undefined: it was used, is too old, or never existed. */
   redeem(code: string): Session | undefined;
@@ -33,6 +35,7 @@ export function createLogins(tokens: Tokens, now: () => number = () => performan
   // By digest: the time of a lookup says nothing about the secret.
   const codes = new Map<string, Kept>();
   const sessions = new Map<string, Kept>();
+  const ofSessions = new WeakSet<TokenEntry>();
   return {
     tokens: {
       find(shown) {
@@ -43,6 +46,10 @@ export function createLogins(tokens: Tokens, now: () => number = () => performan
       },
     },
     createCode(entry) {
+      if (ofSessions.has(entry))
+        throw new SemelError('NOT_PERMITTED', 'A session of a browser cannot make a login.', {
+          next: 'Run `semel ui` again, or use a token.',
+        });
       return { code: keep(codes, entry, codeMs), expiresAt: new Date(Date.now() + codeMs) };
     },
     redeem(code) {
@@ -50,7 +57,8 @@ export function createLogins(tokens: Tokens, now: () => number = () => performan
       const found = codes.get(name);
       codes.delete(name);
       if (found === undefined || found.until <= now()) return undefined;
-      const { entry } = found;
+      const entry = { ...found.entry };
+      ofSessions.add(entry);
       const session = keep(sessions, entry, sessionMs);
       const expiresAt = new Date(Date.now() + sessionMs);
       return { session, name: entry.name, role: entry.role, namespace: entry.namespace, expiresAt };

@@ -89,6 +89,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const unanswered = new WeakMap<Socket, number>();
   const unread = createUnread();
   const answering = new Set<Promise<void>>();
+  let streams = 0;
   const closing = new AbortController();
   const api = JSON.stringify(describeApi(endpoints, version));
   const times = { requestTimeout: limits.requestMs, connectionsCheckingInterval: limits.requestMs / 4 };
@@ -151,6 +152,9 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       if (before >= limits.pipelined)
         throw new Refusal(503, `This connection has ${before} unanswered requests.`);
       reply = write(await route(request, path, held, gone.signal, seen));
+      // Each holds a connection for as long as it likes: without a limit, readers would keep workers out.
+      if (reply.stream !== undefined && streams >= limits.eventStreams)
+        throw new Refusal(503, `${streams} clients listen for events already.`, 'Ask again later.');
     } catch (error) {
       reply = write(refuse(error));
     } finally {
@@ -160,10 +164,14 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     if (reply.stream === undefined) send(request, response, reply, unread);
     else if (!response.destroyed) {
       response.writeHead(reply.status, { ...safeHeaders, ...reply.headers });
+      streams += 1;
       await reply
-        .stream(writerOf(response, gone), AbortSignal.any([gone.signal, closing.signal]))
+        .stream(writerOf(response), AbortSignal.any([gone.signal, closing.signal]))
         .catch(() => undefined)
-        .finally(() => response.end());
+        .finally(() => {
+          streams -= 1;
+          response.end();
+        });
     }
     options.onRequest?.({
       method: request.method ?? '',
@@ -267,9 +275,10 @@ function isStream(body: object): body is Stream {
 }
 
 /** Ends the stream of a client that does not read: it must not fill the memory. */
-function writerOf(response: ServerResponse, gone: AbortController): (text: string) => void {
+function writerOf(response: ServerResponse): (text: string) => void {
   return (text) => {
-    if (response.writableLength > limits.unreadBytes / 16) gone.abort();
+    // Ending it would keep what it has not read, for as long as it stays.
+    if (response.writableLength > limits.unreadBytes / 64) response.destroy();
     else if (!response.destroyed) response.write(text);
   };
 }

@@ -4,8 +4,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { limits } from '../../src/core/limits.ts';
 import { createSemel, day, type Semel } from '../../src/index.ts';
+import { overrideStore } from '../../src/semel/index.ts';
+import type { Context } from '../../src/server/endpoint.ts';
 import { digestToken, type RunningServer, startServer } from '../../src/server/index.ts';
+import { listen, type Stream } from '../../src/server/live.ts';
+import type { Space } from '../../src/server/space.ts';
 import { memoryStore } from '../../src/store/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
 
@@ -148,6 +153,8 @@ test('a login code works once, and its session has the rights of its token', asy
   expect((await post('/login', { code: 'made up' })).status).toBe(401);
   expect((await post('/login', { code }, { origin: 'http://evil.example' })).status).toBe(403);
   expect((await get('/v1/summary', session.session)).status).toBe(200);
+  // Whoever stole it would have the next one, and the next.
+  expect((await post('/v1/logins', {}, { authorization: `Bearer ${session.session}` })).status).toBe(403);
   const refused = await post(
     '/v1/resolve',
     { ref: 'x@1', verdict: 'landed' },
@@ -185,6 +192,42 @@ test('a waiter hears of its record, and a view that something was written by ano
   await expect.poll(() => heard).toContain('"status":"gone"');
   stop.abort();
   await reading;
+});
+
+test('a listener that comes and goes does not make the store be asked more often', async () => {
+  const store = memoryStore();
+  let asked = 0;
+  const counted = overrideStore(store, {
+    list: async (query) => {
+      if (query.status === 'unknown') asked += 1;
+      return store.list(query);
+    },
+  });
+  const space = { engine: { store: counted, namespace: 'shop' } } as unknown as Space;
+  const { stream } = (await listen({}, { space } as Context)) as Stream;
+  for (let n = 0; n < 50; n += 1) {
+    const stop = new AbortController();
+    const ended = stream(() => undefined, stop.signal);
+    await new Promise((resolve) => setImmediate(resolve));
+    stop.abort();
+    await ended;
+  }
+  expect(asked).toBeLessThan(5);
+});
+
+test('listeners cannot take all connections', async () => {
+  const { server, get } = await open();
+  const stop = new AbortController();
+  ends.push(() => stop.abort());
+  const listening = () =>
+    fetch(`${server.url}/v1/events`, {
+      headers: { authorization: `Bearer ${secret('reader')}` },
+      signal: stop.signal,
+    });
+  const answers = await Promise.all(Array.from({ length: limits.eventStreams }, listening));
+  expect(answers.every(({ status }) => status === 200)).toBe(true);
+  expect((await listening()).status).toBe(503);
+  expect((await get('/v1/summary')).status).toBe(200);
 });
 
 test('jobs show their slots by day', async () => {
