@@ -50,6 +50,7 @@ const unittest = async (name: string, env?: Record<string, string>) => {
 };
 
 describe.skipIf(python === undefined)('the Python client', () => {
+  test('keeps headers, ledgers and leases apart', () => unittest('test_walls'));
   test('guards sync and async functions', () => unittest('test_tools'));
   test('sends each value as one JSON value, or refuses it', () => unittest('test_encoding'));
   test('repeats nothing when it or a TypeScript program is killed', () => unittest('test_kills.Kills'));

@@ -143,6 +143,8 @@ class _Base:
         self.lost = threading.Event()
         self.prepared = answer.get("prepared")
         self._lease = float(answer.get("leaseMs", 60_000)) / 1000
+        #: The lease, as last heard of.
+        self._until = time.monotonic() + self._lease
         self._is_claimed = begun.is_claimed
         #: Nothing counts as sent before.
         self._is_dispatched = call.body.get("dispatch") != "explicit"
@@ -156,7 +158,16 @@ class _Base:
             yield Request("/v1/renew", {"attempt": self._ticket, "remoteRef": remote_ref})
 
     def _renew(self) -> Talk[None]:
-        yield Request("/v1/renew", {"attempt": self._ticket}, timeout=10, patience=self._lease / 3)
+        asked = time.monotonic()
+        try:
+            yield Request("/v1/renew", {"attempt": self._ticket}, timeout=10, patience=self._lease / 3)
+            self._until = asked + self._lease
+        except SemelError as error:
+            # Where nobody answers for a whole lease, another worker may have it: this one goes on renewing, and says so.
+            if error.code != "STORE_UNAVAILABLE" or time.monotonic() >= self._until:
+                self.lost.set()
+            if error.code != "STORE_UNAVAILABLE":
+                raise
 
     def _dispatch(self, prepared: Any, keyed: bool) -> Talk[None]:
         body: dict[str, Any] = {"attempt": self._ticket, "keyed": keyed}
@@ -272,10 +283,8 @@ def _heartbeat(context: _Base) -> Iterator[None]:
         while not over.wait(context._lease / 3):
             try:
                 context._call.client.drive(context._renew())
-            except SemelError as error:
-                if error.code != "STORE_UNAVAILABLE":
-                    context.lost.set()
-                    return
+            except SemelError:
+                return
 
     threading.Thread(target=beat, name="semel heartbeat", daemon=True).start()
     try:
@@ -295,10 +304,8 @@ async def _heartbeat_async(context: _Base) -> AsyncIterator[None]:
             await asyncio.sleep(context._lease / 3)
             try:
                 await context._call.client.drive_async(context._renew())
-            except SemelError as error:
-                if error.code != "STORE_UNAVAILABLE":
-                    context.lost.set()
-                    return
+            except SemelError:
+                return
 
     task = asyncio.create_task(beat())
     try:

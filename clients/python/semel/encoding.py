@@ -37,21 +37,22 @@ def _encode(value: Any, path: str, depth: int) -> Any:
     if isinstance(value, enum.Enum):
         return _encode(value.value, path, depth + 1)
     if isinstance(value, str):
-        text = str(value)
+        # Not str(value): a subclass may show every value as "***", and all of them would be one.
+        text = str.__str__(value)
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
             raise _refuse(path, "has a lone surrogate, which is not a character", "Pass valid text.") from None
         return text
     if isinstance(value, int):
-        number = int(value)
+        number = int.__int__(value)
         if abs(number) > MAX_INTEGER:
             raise _refuse(path, f"is {number}, which other programs would round", "Pass it as text: str(value).")
         return number
     if isinstance(value, float):
         if not math.isfinite(value):
             raise _refuse(path, f"is {value}", "Pass a finite number, or None.")
-        return float(value)
+        return float.__float__(value)
     if isinstance(value, (list, tuple)):
         return [_encode(each, f"{path}[{at}]", depth + 1) for at, each in enumerate(value)]
     if isinstance(value, Mapping):

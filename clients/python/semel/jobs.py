@@ -53,6 +53,8 @@ class _Run:
         self._ticket = str(answer["attempt"])
         self._lock = str(answer["lock"])
         self._lease = float(answer["leaseMs"]) / 1000
+        #: The lease, as last heard of.
+        self._until = time.monotonic() + self._lease
         #: `2026-06-19`, `2026-06-19T09:00+02:00`, `ever`.
         self.slot = str(answer["slot"])
         #: The slot's local date.
@@ -70,8 +72,16 @@ class _Run:
 
     def _renew(self) -> Talk[None]:
         items = [{"attempt": self._ticket}, {"attempt": self._lock}]
-        answer = yield Request("/v1/renew", {"items": items}, timeout=10, patience=self._lease / 3)
-        if any(each["status"] not in (200, 503) for each in answer["items"]):
+        asked = time.monotonic()
+        try:
+            answer = yield Request("/v1/renew", {"items": items}, timeout=10, patience=self._lease / 3)
+            statuses = {each["status"] for each in answer["items"]}
+        except SemelError:
+            statuses = {503}
+        if statuses == {200}:
+            self._until = asked + self._lease
+        # Where nobody answers for a whole lease, another worker may run it.
+        if not statuses <= {200, 503} or time.monotonic() >= self._until:
             self.lost.set()
 
     def _step(self, kind: str, name: str, args: Any, returns: Any) -> Call:
@@ -278,7 +288,7 @@ def _beating(context: JobContext) -> Iterator[None]:
     over = threading.Event()
 
     def beat() -> None:
-        while not over.wait(context._lease / 3) and not context.lost.is_set():
+        while not over.wait(context._lease / 3):
             with contextlib.suppress(SemelError):
                 context._client.drive(context._renew())
 
@@ -292,7 +302,7 @@ def _beating(context: JobContext) -> Iterator[None]:
 @contextlib.asynccontextmanager
 async def _beating_async(context: AsyncJobContext) -> AsyncIterator[None]:
     async def beat() -> None:
-        while not context.lost.is_set():
+        while True:
             await asyncio.sleep(context._lease / 3)
             with contextlib.suppress(SemelError):
                 await context._client.drive_async(context._renew())

@@ -54,8 +54,16 @@ def _command() -> list[str]:
 
 def _name() -> str:
     """The same for all programs that use the same ledger and the same rules for hand-offs."""
-    parts = [os.environ.get(name, "") for name in ("SEMEL_STORE", "XDG_STATE_HOME", "HOME", "SEMEL_HANDOFF_KEY")]
+    parts = [_store(), *(os.environ.get(name, "") for name in ("XDG_STATE_HOME", "HOME", "SEMEL_HANDOFF_KEY"))]
     return "ledger-" + hashlib.sha256("\0".join(["1", *parts]).encode()).hexdigest()[:16]
+
+
+def _store() -> str:
+    """A relative path counts from this program's folder, as for the command and in TypeScript: the server has another one."""
+    given = os.environ.get("SEMEL_STORE", "")
+    path = given.removeprefix("sqlite:")
+    is_path = given.startswith("sqlite:") and path not in ("", ":memory:") and not os.path.isabs(path)
+    return f"sqlite:{os.path.join(os.getcwd(), path)}" if is_path else given
 
 
 def _state() -> pathlib.Path:
@@ -142,6 +150,8 @@ def _start(place: pathlib.Path) -> None:
 
 def _spawn(command: list[str], place: pathlib.Path, log: pathlib.Path) -> subprocess.Popen[bytes]:
     environment = {name: value for name, value in os.environ.items() if name not in _OWN}
+    if _store():
+        environment["SEMEL_STORE"] = _store()
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         return _Detached(

@@ -7,6 +7,7 @@ import http.client
 import io
 import json
 import os
+import re
 import socket
 import ssl
 import threading
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .encoding import to_text
-from .errors import SemelError, StoreUnavailable, from_problem
+from .errors import InvalidArgs, SemelError, StoreUnavailable, from_problem
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,14 @@ def _body(request: Request) -> bytes:
 
 
 def _headers(address: Address) -> dict[str, str]:
+    for name, value in (("token", address.token), ("namespace", address.namespace or "x")):
+        # A line break would begin another header, or another request.
+        if not re.fullmatch(r"[!-~]+", value):
+            raise InvalidArgs(
+                f"The {name} has characters that a header cannot have.",
+                path=name,
+                corrective_action="Use visible ASCII characters only.",
+            )
     headers = {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"}
     if address.namespace is not None:
         headers["Semel-Namespace"] = address.namespace
@@ -207,6 +216,7 @@ def _answer(status: int, text: bytes) -> dict[str, Any]:
 
 
 async def _try_async(address: Address, request: Request) -> dict[str, Any]:
+    headers = _headers(address)
     if address.socket is not None:
         reader, writer = await asyncio.open_unix_connection(address.socket)
     else:
@@ -222,7 +232,7 @@ async def _try_async(address: Address, request: Request) -> dict[str, Any]:
             f"Host: {host}",
             "Connection: close",
             f"Content-Length: {len(body)}",
-            *(f"{key}: {value}" for key, value in _headers(address).items()),
+            *(f"{key}: {value}" for key, value in headers.items()),
         ]
         writer.write("\r\n".join([*lines, "", ""]).encode("ascii") + body)
         await writer.drain()

@@ -1,0 +1,71 @@
+"""What must not pass between a program and its server, and what a program is told when nobody answers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pathlib
+import tempfile
+import unittest
+from typing import Any
+from unittest import mock
+
+from semel import local
+from semel.calls import Begun, Call, Context, _heartbeat
+from semel.client import Client
+from semel.errors import InvalidArgs
+from semel.jobs import JobContext, _beating
+from semel.transport import Request
+
+NOBODY = "http://127.0.0.1:9"
+
+
+class Silence(unittest.TestCase):
+    """The server is gone for longer than the lease, and another one may have given the work to another worker."""
+
+    def test_a_tool_is_told(self) -> None:
+        call = Call("charge", "/v1/begin", {}, 0.0, Client(NOBODY, "t"))
+        context = Context(call, Begun("execute", {"attempt": "x", "leaseMs": 300}))
+        with _heartbeat(context):
+            self.assertTrue(context.lost.wait(30))
+
+    def test_a_job_is_told(self) -> None:
+        answer: dict[str, Any] = {"attempt": "x", "lock": "y", "leaseMs": 300, "slot": "s", "date": "d", "zone": "UTC"}
+        more = {"at": "2026-11-18T10:00:00Z", "run": "r", "number": 1, "fence": 1}
+        context = JobContext(Client(NOBODY, "t"), "nightly", {**answer, **more})
+        with _beating(context):
+            self.assertTrue(context.lost.wait(30))
+
+
+class Headers(unittest.TestCase):
+    def test_a_namespace_cannot_begin_another_header_or_request(self) -> None:
+        for namespace in ("shop\r\nX-Other: 1", "shop\n\nGET / HTTP/1.1", "caf\u00e9", "a b"):
+            client = Client(NOBODY, "t", namespace)
+            with self.assertRaises(InvalidArgs):
+                client.transport.send(Request("/v1/begin", {}, patience=0))
+            with self.assertRaises(InvalidArgs):
+                asyncio.run(client.transport.send_async(Request("/v1/begin", {}, patience=0)))
+
+
+class Stores(unittest.TestCase):
+    def test_a_relative_ledger_is_that_of_the_programs_folder(self) -> None:
+        before = pathlib.Path.cwd()
+        self.addCleanup(os.chdir, before)
+        names = set()
+        with mock.patch.dict(os.environ, {"SEMEL_STORE": "sqlite:ledger.db"}):
+            for _ in range(2):
+                with tempfile.TemporaryDirectory() as folder:
+                    os.chdir(folder)
+                    names.add(local._name())
+                    self.assertEqual(local._store(), f"sqlite:{os.path.join(os.getcwd(), 'ledger.db')}")
+                    os.chdir(before)
+        self.assertEqual(len(names), 2)
+
+    def test_other_addresses_stay_as_they_are(self) -> None:
+        for address in ("", "sqlite:", "sqlite:/var/l.db", "postgres://db/x", "memory:", "module:/a.js"):
+            with mock.patch.dict(os.environ, {"SEMEL_STORE": address}):
+                self.assertEqual(local._store(), address)
+
+
+if __name__ == "__main__":
+    unittest.main()
