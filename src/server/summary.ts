@@ -3,6 +3,7 @@
 import { readCall } from '../outbox/index.ts';
 import { isDamaged, readOrDamage } from '../store/damage.ts';
 import type { OutboxRow } from '../store/outbox.ts';
+import type { Page, StoredRecord } from '../store/store.ts';
 import type { Context } from './endpoint.ts';
 import { object, oneOf, type Read, text } from './schema.ts';
 import type { Space } from './space.ts';
@@ -22,6 +23,8 @@ export const outboxQuery = object(
 
 /** More are not counted. */
 const maxCounted = 1_000;
+/** A record may have a megabyte. */
+const countedAtOnce = 50;
 const maxNamespaces = 50;
 const outboxRows = 200;
 
@@ -32,29 +35,45 @@ export async function whoAmI(_: object, context: Context): Promise<object> {
   const names = isAll ? (await space.semel.records.namespaces()).slice(0, maxNamespaces) : [];
   const all = [...new Set([...names, credential.namespace])].sort();
   const { kind } = await space.engine.store.open();
+  const namespaces: object[] = [];
+  // One after the other: each holds a page of records in memory.
+  for (const name of all) namespaces.push({ name, ...(await countOpen(spaces.of(name))) });
   return {
     name: credential.name,
     role: credential.role,
     namespace: credential.namespace,
-    namespaces: await Promise.all(all.map(async (name) => ({ name, ...(await countOpen(spaces.of(name))) }))),
+    namespaces,
     store: kind,
     hasOutbox: space.engine.store.outbox !== undefined,
   };
 }
 
 async function countOpen({ engine }: Space): Promise<object> {
-  const { store, namespace } = engine;
-  const [unknown, running] = await Promise.all(
-    (['unknown', 'running'] as const).map((status) => store.list({ namespace, status, limit: maxCounted })),
-  );
-  const items = [...(unknown?.items ?? []), ...(running?.items ?? [])];
+  const items: Pick<StoredRecord, 'inDoubt' | 'status' | 'lapsed' | 'lastDispatchedAt' | 'updatedAt'>[] = [];
+  let isCut = false;
+  for (const status of ['unknown', 'running'] as const) {
+    let after: string | undefined;
+    let counted = 0;
+    do {
+      const page: Page<StoredRecord> = await engine.store.list({
+        ...{ namespace: engine.namespace, status, limit: countedAtOnce },
+        ...(after === undefined ? {} : { after }),
+      });
+      // Without args and results.
+      for (const { inDoubt, status: is, lapsed, lastDispatchedAt, updatedAt } of page.items)
+        items.push({ inDoubt, status: is, lapsed, lastDispatchedAt, updatedAt });
+      counted += page.items.length;
+      after = page.next;
+    } while (after !== undefined && counted < maxCounted);
+    isCut ||= after !== undefined;
+  }
   const doubts = items.filter(({ inDoubt }) => inDoubt);
   const oldest = Math.min(...doubts.map(({ lastDispatchedAt, updatedAt }) => lastDispatchedAt ?? updatedAt));
   return {
     inDoubt: doubts.length,
     inFlight: items.filter(({ status, lapsed }) => status === 'running' && !lapsed).length,
     ...(doubts.length === 0 ? {} : { oldestDoubtAt: new Date(oldest) }),
-    ...(unknown?.next === undefined && running?.next === undefined ? {} : { isCut: true }),
+    ...(isCut ? { isCut } : {}),
   };
 }
 

@@ -11,6 +11,7 @@ import type { Context } from '../../src/server/endpoint.ts';
 import { digestToken, type RunningServer, startServer } from '../../src/server/index.ts';
 import { listen, type Stream } from '../../src/server/live.ts';
 import type { Space } from '../../src/server/space.ts';
+import { showSummary } from '../../src/server/summary.ts';
 import { memoryStore } from '../../src/store/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
 
@@ -213,6 +214,25 @@ test('a listener that comes and goes does not make the store be asked more often
     await ended;
   }
   expect(asked).toBeLessThan(5);
+});
+
+test('what is open is counted without holding more than a page of records', async () => {
+  const store = memoryStore();
+  const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });
+  const lost = () => {
+    throw new Error('socket hang up');
+  };
+  for (let n = 0; n < 120; n += 1) await semel.once('pay', String(n), lost).catch(() => undefined);
+  let most = 0;
+  const counted = overrideStore(store, {
+    list: async (query) => {
+      most = Math.max(most, query.limit ?? Number.POSITIVE_INFINITY);
+      return store.list(query);
+    },
+  });
+  const space = { engine: { store: counted, namespace: 'shop' } } as unknown as Space;
+  expect(await showSummary({}, { space } as Context)).toMatchObject({ inDoubt: 120, inFlight: 0 });
+  expect(most).toBeLessThanOrEqual(50);
 });
 
 test('listeners cannot take all connections', async () => {
