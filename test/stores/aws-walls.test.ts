@@ -116,6 +116,22 @@ describe.each(kinds)('%s', (kind) => {
     expect(error.message).not.toContain('\n');
   });
 
+  test('a secret that the answer hides behind escapes is not revealed either', async () => {
+    const endpoint = await answering(({ headers }, response) => {
+      response.statusCode = 403;
+      const token = String(headers['x-amz-security-token']);
+      const message = `Wrong: ${encodeURIComponent(token)} ${token}`;
+      response.end(
+        kind === 's3'
+          ? `<Error><Code>AccessDenied</Code><Message>${message.replaceAll('=', '&#61;')}</Message></Error>`
+          : JSON.stringify({ __type: 'AccessDeniedException', message }).replaceAll('=', '\\u003d'),
+      );
+    });
+    const error = await thrownBy(() => storeOf(kind, endpoint).open());
+    expect(error.message).toContain('Wrong: … …');
+    expect(allOf(error)).not.toMatch(/canary.{1,3}token/);
+  });
+
   test('a proxy’s page does not count as an answer, nor as an empty ledger', async () => {
     for (const status of [200, 404]) {
       const endpoint = await answering((_, response) => {

@@ -23,6 +23,8 @@ export interface AwsAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
+  /** For what is quoted from the parsed text: an escape in it could have hidden a secret. */
+  readonly redact: (quoted: string) => string;
 }
 
 /** The service answered with an error. */
@@ -130,12 +132,11 @@ export function createClient(options: ClientOptions): AwsClient {
         ...(method === 'GET' || method === 'HEAD' || method === 'DELETE' ? {} : { body }),
       });
       dates.learn(response.headers.get('date'), askedAt, clock.mono());
-      const text = await readText(response);
-      const { status } = response;
       return {
-        status,
+        status: response.status,
         headers: response.headers,
-        text: status < 400 ? text : withoutSecrets(text, credentials, signed.authorization ?? ''),
+        text: await readText(response),
+        redact: (quoted: string) => withoutSecrets(quoted, credentials, signed.authorization ?? ''),
       };
     } finally {
       clock.clearTimeout(timer);
@@ -164,7 +165,7 @@ function withoutSecrets(
 ): string {
   const secrets = [secretAccessKey, sessionToken, authorization].filter((secret) => secret !== undefined);
   return secrets
-    .flatMap((secret) => [secret, secret.replaceAll('/', '\\/')])
+    .flatMap((secret) => [secret, encodeURIComponent(secret)])
     .reduce((redacted, secret) => redacted.replaceAll(secret, '…'), text);
 }
 

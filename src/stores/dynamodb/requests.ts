@@ -28,10 +28,10 @@ export function createAsk(client: AwsClient): Ask {
   };
 }
 
-export function parseError({ status, text }: AwsAnswer): AwsError {
+export function parseError({ status, text, redact }: AwsAnswer): AwsError {
   try {
     const { __type = '', message, Message } = JSON.parse(text) as Record<string, string>;
-    return new AwsError(__type.replace(/^.*#/, ''), status, message ?? Message ?? '');
+    return new AwsError(redact(__type.replace(/^.*#/, '')), status, redact(message ?? Message ?? ''));
   } catch {
     return new AwsError(`HTTP ${status}`, status, '');
   }

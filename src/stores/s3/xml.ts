@@ -30,6 +30,7 @@ function unescapeXml(text: string): string {
   });
 }
 
-export function parseError({ status, text }: AwsAnswer): AwsError {
-  return new AwsError(readTag(text, 'Code') ?? `HTTP ${status}`, status, readTag(text, 'Message') ?? '');
+export function parseError({ status, text, redact }: AwsAnswer): AwsError {
+  const code = redact(readTag(text, 'Code') ?? `HTTP ${status}`);
+  return new AwsError(code, status, redact(readTag(text, 'Message') ?? ''));
 }
