@@ -1,33 +1,24 @@
-// A throw-away copy of the tree, in which a mutant lives. Only what the simulator and the suites need is copied; the
-// dependencies are linked.
+// A throw-away copy of the tree, in which a mutant lives. All of it, because a test that misses a file fails as if it had found
+// something; the dependencies are linked.
 
 import {
   chmodSync,
   cpSync,
-  existsSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type Mutant, mutate } from './mutant.ts';
 
 export const root: string = join(import.meta.dirname, '../..');
 
-const needed = [
-  'src',
-  'scripts',
-  'test',
-  'docs',
-  'examples',
-  'package.json',
-  'semel.policy.schema.json',
-  'tsconfig.json',
-  'vitest.config.ts',
-];
+/** Other trees, and what is made. */
+const left = new Set(['.git', '.cache', 'node_modules', 'dist']);
 
 export interface Copy {
   readonly folder: string;
@@ -35,12 +26,17 @@ export interface Copy {
   remove(): void;
 }
 
+function isNoDependency(path: string): boolean {
+  return basename(path) !== 'node_modules';
+}
+
 export function copyTree(): Copy {
   const folder = mkdtempSync(join(tmpdir(), 'semel-mutant-'));
   // Some tests start a process of another user, which must be able to read it.
   chmodSync(folder, 0o755);
-  for (const path of needed)
-    if (existsSync(join(root, path))) cpSync(join(root, path), join(folder, path), { recursive: true });
+  for (const path of readdirSync(root))
+    if (!left.has(path))
+      cpSync(join(root, path), join(folder, path), { recursive: true, filter: isNoDependency });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   return {
     folder,

@@ -75,6 +75,7 @@ async function bySimulator(copy: Copy, { histories, seed }: Effort): Promise<Fou
 }
 
 interface SuiteReport {
+  readonly numTotalTests: number;
   readonly testResults: readonly {
     readonly name: string;
     readonly message: string;
@@ -162,6 +163,9 @@ async function bySuite(copy: Copy, suite: Suite): Promise<Found> {
     return titles.map((title) => ({ file: name.slice(copy.folder.length + 1), title }));
   });
   const [first] = failed;
+  // Not a finding: without this, whatever keeps the tests from starting would "find" every mutant.
+  if (first === undefined && report.numTotalTests === 0)
+    throw new Error(`No test of ${suite.join(', ')} ran:\n${errors.slice(-2_000)}`);
   if (first === undefined) return { by: 'contract', seeds: undefined, what: 'a suite fails' };
   const what = `${first.file.replace('.test.ts', '')}: ${first.title}`;
   return { by: 'contract', seeds: undefined, what, file: first.file };

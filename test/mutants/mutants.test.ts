@@ -109,3 +109,19 @@ describe('the simulator', () => {
     expect(await hunt(mutant, effort)).toMatchObject({ by: undefined });
   });
 });
+
+describe('a test file', () => {
+  const effort = { histories: 1, seed: 1, suites: true };
+  const [quiet] = harmless() as [Mutant];
+
+  test('that uses the built command finds nothing in an unchanged copy of the tree', async () => {
+    const found = await hunt({ ...quiet, foundBy: 'test/cli/key.test.ts' }, effort);
+    expect(found).toMatchObject({ by: undefined });
+  });
+
+  test('that does not run has not found anything', async () => {
+    await expect(hunt({ ...quiet, foundBy: 'test/no-such.test.ts' }, effort)).rejects.toThrow(
+      'No test of test/no-such.test.ts ran',
+    );
+  });
+});

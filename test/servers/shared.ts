@@ -1,7 +1,8 @@
 // One Postgres and one Redis for all tests of a run that neither kill nor configure one: started before the first,
-// gone after the last. What a test makes there lies under a name of its own; see own-place.ts.
+// gone after the last, and not at all where the chosen files use none. What a test makes there lies under a name of its own; see own-place.ts.
 
 import type { TestProject } from 'vitest/node';
+import { findNeeds } from './needs.ts';
 import { startPostgres } from './postgres.ts';
 import { startRedis } from './redis.ts';
 
@@ -14,10 +15,14 @@ declare module 'vitest' {
 }
 
 export default async function share(project: TestProject): Promise<() => Promise<void>> {
-  const [postgres, redis] = await Promise.all([startPostgres(), startRedis({ persistence: 'everysec' })]);
-  project.provide('postgresUrl', postgres.url);
+  const needs = await findNeeds(project);
+  const [postgres, redis] = await Promise.all([
+    needs.has('postgres') ? startPostgres() : undefined,
+    needs.has('redis') ? startRedis({ persistence: 'everysec' }) : undefined,
+  ]);
+  project.provide('postgresUrl', postgres?.url ?? '');
   project.provide('redisUrl', redis?.url ?? '');
   return async () => {
-    await Promise.all([postgres.stop(), redis?.stop()]);
+    await Promise.all([postgres?.stop(), redis?.stop()]);
   };
 }
