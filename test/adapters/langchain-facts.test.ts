@@ -19,7 +19,7 @@ import {
 } from 'langchain';
 import { createSemel, Rejected, type Semel } from 'semel';
 import { memoryStore } from 'semel/memory';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { guard, guardMiddleware, inOrder, resultOf } from '../../src/adapters/langchain/index.ts';
 import { ScriptedModel, toolMessages } from './langchain-harness.ts';
@@ -321,7 +321,7 @@ test.each(guarded)(
     const checkpointer = new SlowSaver();
     const { agent } = stage(guarding, { script: [[to('ada')]], checkpointer });
     const running = agent.invoke(says('Write.'), thread('t'));
-    await vi.waitFor(() => expect(checkpointer.wanted.at(-1)).toEqual(expect.any(String)));
+    await expect.poll(() => checkpointer.wanted.at(-1)).toEqual(expect.any(String));
     // A process that died here would get the same words back as another message.
     expect(sent).toEqual([]);
     checkpointer.open();
@@ -336,7 +336,7 @@ test('4.2 a turn that the program names does not wait for a checkpoint', async (
   const running = semel.within({ conversation: 'c', turn: '1' }, () =>
     agent.invoke(says('Write.'), thread('t')),
   );
-  await vi.waitFor(() => expect(sent).toEqual(['ada']));
+  await expect.poll(() => sent).toEqual(['ada']);
   checkpointer.open();
   await running;
 });

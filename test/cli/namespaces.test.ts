@@ -71,7 +71,7 @@ test('what is exported without naming a namespace arrives in the namespaces that
   expect(new Set(arrived)).toEqual(new Set(['app', 'default']));
   const named = await at.semel('import', file, there, '--namespace', 'app');
   expect(named.code).toBe(64);
-  expect(named.stderr).toContain('there are records of namespace "api", not "app"');
+  expect(named.stderr).toContain('the file has records of namespace "api", not "app"');
 });
 
 test('a doubt of another namespace is resolved by its ref, or in a group', async () => {
