@@ -1,7 +1,7 @@
 // Collects bytes that arrive in pieces. Copies them into blocks: a peer may send one byte at a time, and a one-byte Buffer
 // costs hundreds of bytes and keeps its source alive.
 
-const smallestBlock = 4 * 1024;
+const smallestBlock = 1024;
 const largestBlock = 1024 * 1024;
 
 export interface ByteCollector {
@@ -25,7 +25,9 @@ export function createByteCollector(): ByteCollector {
       for (let from = 0; from < part.length; ) {
         if (used === block.length) {
           if (used > 0) full.push(block);
-          block = Buffer.allocUnsafeSlow(Math.min(largestBlock, Math.max(smallestBlock, size)));
+          block = Buffer.allocUnsafeSlow(
+            Math.min(largestBlock, Math.max(smallestBlock, size, part.length - from)),
+          );
           used = 0;
         }
         const copied = Math.min(block.length - used, part.length - from);

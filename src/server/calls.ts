@@ -3,6 +3,7 @@
 
 import { type DetachedAttempt, noStepsError, type Report, type Result } from '../call/index.ts';
 import { decodeResult } from '../core/codec/codec.ts';
+import type { Contract } from '../core/contract/contract.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key/key.ts';
@@ -177,16 +178,8 @@ async function beginAs(body: Read<typeof beginBody>, context: Context, isStep: b
   await space.engine.open().catch(() => undefined);
   const start = async () => {
     const made = await space.engine.makeCall(tool, args, callOptions(body, context.signal));
-    const { contract } = made.tool;
-    const waitMs = body.waitMs ?? 0;
-    const terms = {
-      ...contract,
-      ifBusy: waitMs > 0 ? ('wait' as const) : ('fail' as const),
-      waitMs,
-      dispatch: body.dispatch ?? contract.dispatch,
-    };
     const claimant = { owner: ownerOf(body, context), token: body.token };
-    return space.engine.pipeline.detach(made.with({ tool: { ...made.tool, contract: terms } }), claimant);
+    return space.engine.pipeline.detach(made.with({ tool: onTerms(made.tool, body) }), claimant);
   };
   const begun = await runAs(nobody, () =>
     handoff === undefined
@@ -196,6 +189,31 @@ async function beginAs(body: Read<typeof beginBody>, context: Context, isStep: b
   if (!begun.execute) return toAnswer(begun.result);
   return executeAnswer(space, { ...open, ticket: begun.attempt.ticket }, tool, begun.attempt);
 }
+
+/** The tool as this request wants it: whether it waits, and when its effect counts as sent. */
+function onTerms(tool: PipelineTool, { waitMs = 0, dispatch }: Read<typeof beginBody>): PipelineTool {
+  const { contract } = tool;
+  const how = dispatch ?? contract.dispatch;
+  const make = () => {
+    const ifBusy = waitMs > 0 ? ('wait' as const) : ('fail' as const);
+    return { ...tool, contract: { ...contract, ifBusy, waitMs, dispatch: how } };
+  };
+  // Clients choose how long they wait: those would be as many tools.
+  if (waitMs > 0) return make();
+  const known = hurried[how];
+  let made = known.get(tool);
+  if (made === undefined) {
+    made = make();
+    known.set(tool, made);
+  }
+  return made;
+}
+
+const hurried: Readonly<Record<Contract['dispatch'], WeakMap<PipelineTool, PipelineTool>>> = {
+  claim: new WeakMap(),
+  explicit: new WeakMap(),
+  prepared: new WeakMap(),
+};
 
 async function executeAnswer(
   { tickets }: Context['space'],

@@ -140,7 +140,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const held = createReservation();
     const gone = new AbortController();
     response.on('error', () => undefined);
-    response.once('close', () => gone.abort());
+    response.once('close', () => {
+      // Nobody waits for an answer that was sent, and an abort makes an error with its stack.
+      if (!response.writableFinished) gone.abort();
+    });
     if (!server.listening) response.shouldKeepAlive = false;
     const seen: { credential?: Credential } = {};
     const { socket } = request;

@@ -27,6 +27,13 @@ export interface ServedTools {
   }[];
 }
 
+interface KnownTool {
+  readonly tool: ServedTool;
+  readonly source: 'file' | 'client';
+  /** The last policy of a client that was found to say the same. */
+  inline?: string;
+}
+
 /** By clients, in all namespaces: whoever may choose a namespace could fill the memory with tools. */
 export interface Defined {
   count: number;
@@ -37,7 +44,7 @@ export function createServedTools(
   file: PolicyFile,
   { mayDefine, defined = { count: 0 } }: { readonly mayDefine: boolean; readonly defined?: Defined },
 ): ServedTools {
-  const known = new Map<string, { readonly tool: ServedTool; readonly source: 'file' | 'client' }>();
+  const known = new Map<string, KnownTool>();
   const policies = Object.entries(file.tools ?? {});
   for (const [name, policy] of policies) define(name, policy, 'file');
 
@@ -57,7 +64,10 @@ export function createServedTools(
         if (found !== undefined) return found.tool;
         throw unknownTool(name, mayDefine);
       }
-      readPolicyFile(JSON.stringify({ version: 1, tools: { [name]: inline } }), 'policy');
+      const text = JSON.stringify(inline);
+      // A client sends its policy with each call, and to read one takes longer than the call.
+      if (found?.inline === text) return found.tool;
+      readPolicyFile(`{"version":1,"tools":{${JSON.stringify(name)}:${text}}}`, 'policy');
       if (found === undefined && !mayDefine && !isStep) throw unknownTool(name, false);
       // Jobs define theirs for each run: one that stays would refuse every run with other terms.
       if (found === undefined && isReserved(name))
@@ -81,6 +91,7 @@ export function createServedTools(
         forgetTool(found.tool);
       const tool = define(name, inline, 'client');
       if (found === undefined) defined.count += 1;
+      (known.get(name) as KnownTool).inline = text;
       return tool;
     },
     list: () => [...known].map(([name, { tool, source }]) => ({ name, contract: tool.contract, source })),

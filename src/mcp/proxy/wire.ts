@@ -194,9 +194,15 @@ export async function readBody(
       if (isShort && held.take(part.length)) body.add(part);
       else stop(isShort ? 503 : 413);
     });
-    message.once('end', () => resolve(body.take()));
+    let isWhole = false;
+    message.once('end', () => {
+      isWhole = true;
+      resolve(body.take());
+    });
     message.once('error', reject);
-    message.once('close', () => reject(new Error('The connection broke off.')));
+    message.once('close', () => {
+      if (!isWhole) reject(new Error('The connection broke off.'));
+    });
   });
   return whole.finally(received);
 }
