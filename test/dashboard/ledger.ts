@@ -67,7 +67,12 @@ export async function fillPast(path: string): Promise<void> {
   }
 }
 
-export async function fillNow(path: string, doubts = 3): Promise<void> {
+export interface Today {
+  /** Without the hostile texts: for pictures. */
+  readonly isHarmless?: boolean;
+}
+
+export async function fillNow(path: string, { isHarmless = false }: Today = {}): Promise<void> {
   const semel = semelAt(path, 0);
   const { refund, mail } = toolsOf(semel);
   await refund(
@@ -78,15 +83,16 @@ export async function fillNow(path: string, doubts = 3): Promise<void> {
     { payment: 'p-1', amount: '19.90', reason: 'it arrived broken' },
     { toolCallId: 'call_9d02aa', conversation: 'c-77', turn: 't-2' },
   );
-  for (let n = 1; n <= doubts; n += 1)
+  for (let n = 1; n <= 3; n += 1)
     await refund({ payment: `lost-${n}`, amount: `${n}9.00`, reason: 'never arrived' }).catch(
       () => undefined,
     );
   for (const to of ['slow@example.com', 'slower@example.com'])
     await mail({ to, template: 'welcome', apiKey: 'sk_live_canary' }).catch(() => undefined);
-  await mail({ to: `slow ${hostile.html}`, template: hostile.bidi, body: hostile.huge }).catch(
-    () => undefined,
-  );
+  const last = isHarmless
+    ? { to: 'slowest@example.com', template: 'welcome' }
+    : { to: `slow ${hostile.html}`, template: hostile.bidi, body: hostile.huge };
+  await mail(last).catch(() => undefined);
   await semel.job('digest', { per: day('UTC') }, async () => 'sent').run();
   await semel.close();
 }
