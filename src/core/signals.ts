@@ -37,3 +37,10 @@ export class PartialSuccess<Value = unknown> extends Error {
     this.reason = reason;
   }
 }
+
+/** It speaks for the effect whose code threw it. To the code around that effect it is an error like any other. */
+export function isSignal(error: unknown): boolean {
+  return [NotLanded, Rejected, AlreadyLanded, MaybeLanded, PartialSuccess].some(
+    (kind) => error instanceof kind,
+  );
+}

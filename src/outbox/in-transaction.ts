@@ -2,8 +2,9 @@
 // call; only the store is the ledger inside the transaction. A refused or failed call leaves nothing, even if the caller commits.
 
 import type { AttemptContext, Call, Result, Tool } from '../call/index.ts';
+import { describeThrown } from '../core/contract/classify.ts';
 import { SemelError, withReceipt } from '../core/errors.ts';
-import { AlreadyLanded, MaybeLanded, NotLanded } from '../core/signals.ts';
+import { AlreadyLanded, isSignal, MaybeLanded, NotLanded } from '../core/signals.ts';
 import { type CallOptions, type Engine, engineOf, type ToolFunction } from '../semel/index.ts';
 import type { InTransaction, Transactions } from '../store/transaction.ts';
 import { inOrder } from './in-order.ts';
@@ -65,7 +66,7 @@ async function runInside(engine: Engine, call: Call, inside: InTransaction): Pro
   // A caller who gave up is answered at once, but the effect keeps the transaction until it ends.
   await effect.ended();
   const thrown = effect.thrown();
-  if (thrown !== undefined) throw thrown.error;
+  if (thrown !== undefined) throw outside(call.tool.contract.name, thrown.error);
   // A statement that fails says so itself: here the claim was gone, and the effect with it.
   if (!result.ok && result.error.code === 'UNRECORDED') throw undoneError(call.tool.contract.name);
   const receipt = { ...result.receipt, uncommitted: true as const };
@@ -127,6 +128,12 @@ function trackEffect(tool: Tool, { tx, isSame, end }: InTransaction): TrackedEff
     thrown: () => thrown,
     ended: async () => void (await running),
   };
+}
+
+/** What `run` throws comes out as it is, except its word about itself: an effect around the transaction would take it for its own. */
+function outside(name: string, error: unknown): unknown {
+  if (!isSignal(error)) return error;
+  return new SemelError('NOT_LANDED', `${name} did not land: ${describeThrown(error)}.`, { cause: error });
 }
 
 function endedInsideError(name: string): SemelError {

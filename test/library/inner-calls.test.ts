@@ -1,6 +1,6 @@
 // Calls from inside a run belong where their outer call does. A sweep that continues the outer call meets the same inner records.
 
-import { type CallOptions, day, MaybeLanded, NotLanded, type Semel } from 'semel';
+import { type CallOptions, day, MaybeLanded, NotLanded, Rejected, type Semel } from 'semel';
 import { expect, test } from 'vitest';
 import { rig } from './support.ts';
 
@@ -108,4 +108,28 @@ test('what a call says about its place holds inside its run only', async () => {
   });
   expect(keys[0]).toBe(keys[2]);
   expect(keys[1]).not.toBe(keys[0]);
+});
+
+test.each([
+  ['did not land', NotLanded],
+  ['was refused', Rejected],
+])('a read that says it %s says nothing about the effect that called it', async (_, Word) => {
+  const { semel } = rig();
+  const sent: number[] = [];
+  const search = semel.tool({
+    ...{ name: 'search', effect: 'read' },
+    run: async (_: { n: number }): Promise<number> => {
+      throw new Word('the index is away');
+    },
+  });
+  const mail = semel.tool({
+    ...{ name: 'mail', effect: 'irreversible', per: 'ever' },
+    async run({ n }: { n: number }) {
+      sent.push(n);
+      return search({ n });
+    },
+  });
+  expect(await mail.try({ n: 1 })).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+  expect(await mail.try({ n: 1 })).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+  expect(sent).toEqual([1]);
 });

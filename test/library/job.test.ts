@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import {
+  AlreadyLanded,
   createSemel,
   cron,
   day,
@@ -18,6 +19,7 @@ import {
   landed,
   month,
   NotLanded,
+  Rejected,
   type Semel,
   type SemelError,
   week,
@@ -281,6 +283,24 @@ describe('a step', () => {
     );
     expect(await job.try({ at })).toMatchObject({ error: { cause: mistake } });
     expect(await job.run({ at })).toMatchObject({ value: 2 });
+  });
+
+  test.each([
+    ['did not land', () => new NotLanded('the log is away')],
+    ['was refused', () => new Rejected('the log is away')],
+    ['had landed', () => new AlreadyLanded('logged')],
+  ])('that says it %s says nothing about the effect around it', async (_, word) => {
+    const job = semel.job('blog', { per: day() }, (run) =>
+      run.once('publish', async () => {
+        effects.push('published');
+        await run.step('log', () => {
+          throw word();
+        });
+      }),
+    );
+    for (const _ of [1, 2])
+      expect(await job.try({ at })).toMatchObject({ status: 'failed', error: { code: 'IN_DOUBT' } });
+    expect(effects).toEqual(['published']);
   });
 
   test('may contain steps, and run beside others', async () => {

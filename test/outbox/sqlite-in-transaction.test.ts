@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, renameSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import Database from 'better-sqlite3';
 import { afterAll, describe, expect, test } from 'vitest';
-import { createSemel, NotLanded, type SemelError } from '../../src/index.ts';
+import { createSemel, NotLanded, Rejected, type SemelError } from '../../src/index.ts';
 import { type SqliteLike, sqliteStore } from '../../src/stores/sqlite/index.ts';
 import { newPath } from '../stores/sqlite-folder.ts';
 import { closeStoreHandles, libraries, rowsOf, shop, transaction } from './sqlite-place.ts';
@@ -39,6 +39,27 @@ describe.each(libraries)('$name', (library) => {
     await store.close();
     expect(at.cents('a')).toEqual([5]);
   });
+
+  test.each([NotLanded, Rejected])(
+    'its %o says nothing about the effect around the transaction',
+    async (Word) => {
+      await using at = await open();
+      const sent: string[] = [];
+      const place = at.define(() => {
+        throw new Word('out of stock');
+      });
+      const mail = at.semel.tool({
+        ...{ name: 'mail', effect: 'irreversible', per: 'ever' },
+        async run(order: { id: string; cents: number }) {
+          sent.push(order.id);
+          await transaction(at.database, (tx) => place.inTransaction(tx, order));
+        },
+      });
+      for (const _ of [1, 2]) expect((await refusal(mail({ id: 'w', cents: 1 }))).code).toBe('IN_DOUBT');
+      expect(sent).toEqual(['w']);
+      expect(at.cents('w')).toEqual([]);
+    },
+  );
 
   test.each(['ROLLBACK', 'ROLLBACK TO mine'])('%s leaves neither effect nor record', async (undo) => {
     await using at = await open();

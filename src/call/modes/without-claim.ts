@@ -5,7 +5,7 @@ import { isRepeatable } from '../../core/contract/words.ts';
 import { SemelError } from '../../core/errors.ts';
 import { deferred } from '../../core/older-node.ts';
 import { isLazy } from '../../core/plain.ts';
-import { AlreadyLanded, Rejected } from '../../core/signals.ts';
+import { AlreadyLanded, isSignal, Rejected } from '../../core/signals.ts';
 import { CallbackTimer, sleep, type Timers } from '../../ledger/index.ts';
 import type { Call, Tool } from '../call.ts';
 import type { Env } from '../env.ts';
@@ -61,9 +61,9 @@ export async function runRepeatable(
         runWithTimeout(call, attempt, timers).catch(valueIfLanded),
       );
     } catch (error) {
-      if (tries >= maxTries || isRejected(call, error) || isOver()) throw error;
+      if (tries >= maxTries || isRejected(call, error) || isOver()) throw ownError(call, error);
       await sleep(clock, backoffMs(retry, tries, random), [call.signal, closing]);
-      if (isOver() || isLate(call, clock)) throw error;
+      if (isOver() || isLate(call, clock)) throw ownError(call, error);
     }
   }
 }
@@ -85,12 +85,22 @@ export async function runWithoutClaim(env: Env, call: Call, { runExternally }: B
     // The caller executes it, and does so once.
     return await runRepeatable(env, external, { unguarded: true }, 1);
   } catch (cause) {
-    const { name } = call.tool.contract;
-    const error = isRejected(call, cause)
-      ? new SemelError('FAILED', `${name} failed: ${describeError(cause)}.`, { cause })
-      : repeatableError(name, describeError(cause), { cause });
-    return refuse(call, undefined, error, { executed: true, unguarded: true });
+    return refuse(call, undefined, toRefusal(call, cause), { executed: true, unguarded: true });
   }
+}
+
+/** What a read throws reaches its caller, but what it says about itself must not count for an effect that called it. */
+function ownError(call: Call, error: unknown): unknown {
+  return call.tool.contract.effect === 'read' && isSignal(makeReadable(error))
+    ? toRefusal(call, error)
+    : error;
+}
+
+function toRefusal(call: Call, cause: unknown): SemelError {
+  const { name } = call.tool.contract;
+  return isRejected(call, cause)
+    ? new SemelError('FAILED', `${name} failed: ${describeError(cause)}.`, { cause })
+    : repeatableError(name, describeError(cause), { cause });
 }
 
 /** The tool or its provider says that a retry is useless. */

@@ -7,7 +7,7 @@ import { SemelError } from '../../core/errors.ts';
 import { canonicalJson } from '../../core/key/canonical-json.ts';
 import { shortDigest } from '../../core/key/key.ts';
 import { isGeneratorFunction } from '../../core/plain.ts';
-import { NotLanded } from '../../core/signals.ts';
+import { isSignal, NotLanded } from '../../core/signals.ts';
 import { checkText } from '../../core/text.ts';
 import { checkOnceId, forgetTool, type OnceOptions, type Semel, warnerOf } from '../../semel/index.ts';
 import type { RunContext } from '../context.ts';
@@ -226,7 +226,8 @@ export function createSteps({ semel, run, label, leaseMs, order, signal }: Steps
       await forgetStep(identity);
       return callStep(identity, inner, { run: compute, prepare });
     }
-    throw thrown === undefined ? result.error : thrown.error;
+    // A word of the step's code about the step must not be taken for one about the effect around it.
+    throw thrown === undefined || isSignal(thrown.error) ? result.error : thrown.error;
   }
 
   function stepTool(
