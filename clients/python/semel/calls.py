@@ -4,8 +4,11 @@ who sends and who waits differs."""
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import contextvars
+import inspect
+import itertools
 import os
 import secrets
 import socket
@@ -19,6 +22,7 @@ from typing import Any, Generic, TypeVar, cast
 from .client import Client, Talk, default_client
 from .encoding import canonical, encode, restore
 from .errors import (
+    ContractInvalid,
     Failed,
     InDoubt,
     InFlight,
@@ -124,12 +128,52 @@ def begin(call: Call) -> Talk[Begun]:
             patience = min(left, _LONGEST_WAIT)
 
 
+class Running:
+    """The steps of a function. It is not done before those are that it does not wait for."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._has_returned = False
+        self._error: BaseException | None = None
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        with self._changed:
+            self._count += 1
+        try:
+            yield
+        except BaseException as error:
+            if self._has_returned and self._error is None:
+                self._error = error
+            raise
+        finally:
+            with self._changed:
+                self._count -= 1
+                self._changed.notify_all()
+
+    def finish(self) -> None:
+        with self._changed:
+            self._has_returned = True
+            self._changed.wait_for(lambda: self._count == 0)
+        if self._error is not None:
+            raise self._error
+
+    async def finish_async(self) -> None:
+        self._has_returned = True
+        while self._count > 0:
+            await asyncio.sleep(0.02)
+        if self._error is not None:
+            raise self._error
+
+
 class _Base:
     """What an effect may know of its attempt."""
 
     def __init__(self, call: Call, begun: Begun) -> None:
         answer = begun.answer
         self._call = call
+        self._steps = Running()
         self._ticket = str(answer["attempt"])
         self._fates: dict[str, str] = {}
         self.id = str(answer.get("recordId", ""))
@@ -214,9 +258,10 @@ class Context(_Base):
 
     def step(self, name: str, work: Callable[[], T], *, lease: int | None = None, timeout: int | None = None) -> T:
         """An effect with a record of its own: a later attempt replays it if it landed. Times in milliseconds."""
-        outcome = run(self._step_call(name, lease, timeout), lambda _, __: work())
-        self._judge_step(name, outcome)
-        return cast(T, outcome.unwrap())
+        with self._steps.step():
+            outcome = run(self._step_call(name, lease, timeout), lambda _, __: work())
+            self._judge_step(name, outcome)
+            return cast(T, outcome.unwrap())
 
 
 class AsyncContext(_Base):
@@ -234,9 +279,10 @@ class AsyncContext(_Base):
         self, name: str, work: Callable[[], Awaitable[T]], *, lease: int | None = None, timeout: int | None = None
     ) -> T:
         """An effect with a record of its own: a later attempt replays it if it landed. Times in milliseconds."""
-        outcome = await run_async(self._step_call(name, lease, timeout), lambda _, __: work())
-        self._judge_step(name, outcome)
-        return cast(T, outcome.unwrap())
+        with self._steps.step():
+            outcome = await run_async(self._step_call(name, lease, timeout), lambda _, __: work())
+            self._judge_step(name, outcome)
+            return cast(T, outcome.unwrap())
 
 
 _active: contextvars.ContextVar[tuple[_Base, ...]] = contextvars.ContextVar("semel_active", default=())
@@ -321,6 +367,36 @@ class Ended:
     outcome: str
     value: Any = None
     thrown: BaseException | None = None
+
+
+def is_word(thrown: BaseException | None) -> bool:
+    """What a function says about its own effect by raising. To the code around that effect it says nothing."""
+    return isinstance(thrown, (Rejected, MaybeLanded)) or (isinstance(thrown, NotLanded) and not thrown.is_report)
+
+
+def as_report(name: str, thrown: BaseException) -> SemelError:
+    """The same for the code around."""
+    kind = Failed if isinstance(thrown, Rejected) else NotLanded
+    error = kind(f"{name}: {thrown.message if isinstance(thrown, SemelError) else thrown}.")
+    error.is_report = True
+    return error
+
+
+_LAZY = (map, filter, itertools.starmap, concurrent.futures.Future)
+
+
+def check_done(name: str, value: Any) -> None:
+    """A generator or a coroutine runs later, or never: it must not be recorded as done."""
+    is_lazy = inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value)
+    if not is_lazy and not isinstance(value, _LAZY):
+        return
+    if inspect.iscoroutine(value) or inspect.isgenerator(value):
+        # Nobody gets it, so it never runs.
+        value.close()
+    raise ContractInvalid(
+        f"{name}: its function returned a {type(value).__name__}, which has not run or not ended.",
+        corrective_action="Wait for it inside the function, and return its result. An async function needs `async def`.",
+    )
 
 
 def classify(context: _Base, thrown: BaseException) -> Ended:
@@ -459,8 +535,13 @@ def run(call: Call, effect: Effect, judge: Judge = classify) -> Outcome[Any]:
     with _heartbeat(context), _entered(context):
         try:
             ended = Ended("succeeded", effect(begun.answer.get("args"), context))
+            context._steps.finish()
+            if begun.is_claimed:
+                check_done(call.tool, ended.value)
         except BaseException as thrown:
             if not begun.is_claimed:
+                if is_word(thrown):
+                    raise as_report(call.tool, thrown) from thrown
                 raise
             ended = judge(context, thrown)
             if not isinstance(thrown, Exception):
@@ -488,8 +569,13 @@ async def run_async(call: Call, effect: Effect, judge: Judge = classify) -> Outc
         try:
             with _entered(context):
                 ended = Ended("succeeded", await effect(begun.answer.get("args"), context))
+            await context._steps.finish_async()
+            if begun.is_claimed:
+                check_done(call.tool, ended.value)
         except BaseException as thrown:
             if not begun.is_claimed:
+                if is_word(thrown):
+                    raise as_report(call.tool, thrown) from thrown
                 raise
             ended = judge(context, thrown)
             if not isinstance(thrown, Exception):

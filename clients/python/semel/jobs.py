@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload
 
-from .calls import Call, Ended, Outcome, _Base, run, run_async, worker_name
+from .calls import Call, Ended, Outcome, Running, _Base, as_report, check_done, is_word, run, run_async, worker_name
 from .client import Client, Talk, default_client
 from .encoding import encode, restore
 from .errors import Failed, NotCanonical, SemelError
@@ -50,6 +50,7 @@ class _Run:
     def __init__(self, client: Client, name: str, answer: dict[str, Any]) -> None:
         self._client = client
         self._name = name
+        self._steps = Running()
         self._ticket = str(answer["attempt"])
         self._lock = str(answer["lock"])
         self._lease = float(answer["leaseMs"]) / 1000
@@ -126,11 +127,13 @@ class JobContext(_Run):
             finally:
                 _path.reset(mark)
 
-        return cast(T, _unwrap(run(self._step("step", name, args, _returns(work)), effect, _free)))
+        with self._steps.step():
+            return cast(T, _unwrap(run(self._step("step", name, args, _returns(work)), effect, _free)))
 
     def once(self, name: str, work: Callable[[], T], *, id: Any = _MISSING) -> T:
         """An effect that lands once per run; with an `id`, once ever. What may have landed is in doubt, not repeated."""
-        return cast(T, run(self._step("once", name, id, _returns(work)), lambda _, __: work()).unwrap())
+        with self._steps.step():
+            return cast(T, run(self._step("once", name, id, _returns(work)), lambda _, __: work()).unwrap())
 
 
 class AsyncJobContext(_Run):
@@ -146,11 +149,13 @@ class AsyncJobContext(_Run):
             finally:
                 _path.reset(mark)
 
-        return cast(T, _unwrap(await run_async(self._step("step", name, args, _returns(work)), effect, _free)))
+        with self._steps.step():
+            return cast(T, _unwrap(await run_async(self._step("step", name, args, _returns(work)), effect, _free)))
 
     async def once(self, name: str, work: Callable[[], Awaitable[T]], *, id: Any = _MISSING) -> T:
         """An effect that lands once per run; with an `id`, once ever. What may have landed is in doubt, not repeated."""
-        return cast(T, (await run_async(self._step("once", name, id, _returns(work)), lambda _, __: work())).unwrap())
+        with self._steps.step():
+            return cast(T, (await run_async(self._step("once", name, id, _returns(work)), lambda _, __: work())).unwrap())
 
 
 def _returns(work: Callable[..., Any]) -> Any:
@@ -165,9 +170,10 @@ def _free(_: _Base, thrown: BaseException) -> Ended:
 
 
 def _unwrap(outcome: Outcome[Any]) -> Any:
-    """A step's own error reaches the caller as it is."""
-    if outcome.error is not None and outcome.error.code == "NOT_LANDED" and outcome.error.__cause__ is not None:
-        raise outcome.error.__cause__
+    """A step's own error reaches the caller as it is, except its word about itself: an effect around it would take that for its own."""
+    error = outcome.error
+    if error is not None and error.code == "NOT_LANDED" and error.__cause__ is not None and not is_word(error.__cause__):
+        raise error.__cause__
     return outcome.unwrap()
 
 
@@ -208,13 +214,15 @@ class _Job:
         return JobOutcome("skipped", slot, value=restore(value, self._returns))
 
     def _fail(self, context: _Run, thrown: BaseException) -> SemelError:
-        if isinstance(thrown, SemelError):
+        if isinstance(thrown, SemelError) and not is_word(thrown):
             return thrown
-        return Failed(
+        error = Failed(
             f"{self.name} {context.slot} failed: {thrown}.",
             retriable=True,
             corrective_action="Run it again: steps that are done are not repeated.",
         )
+        error.is_report = True
+        return error
 
     @property
     def _holds(self) -> bool:
@@ -242,6 +250,8 @@ class Job(_Job, Generic[R]):
             try:
                 with within(run=context.run, at=context.periods_at):
                     ended = Ended("succeeded", self._fn(context))
+                    context._steps.finish()
+                    check_done(self.name, ended.value)
             except BaseException as thrown:
                 ended = Ended("failed", thrown=thrown)
             client.drive(context._settle(ended, self._holds, time.monotonic() - started))
@@ -273,6 +283,8 @@ class AsyncJob(_Job, Generic[R]):
             try:
                 with within(run=context.run, at=context.periods_at):
                     ended = Ended("succeeded", await self._fn(context))
+                    await context._steps.finish_async()
+                    check_done(self.name, ended.value)
             except BaseException as thrown:
                 ended = Ended("failed", thrown=thrown)
             await asyncio.shield(client.drive_async(context._settle(ended, self._holds, time.monotonic() - started)))

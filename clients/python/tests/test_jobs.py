@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import os
 import signal
@@ -71,6 +72,41 @@ class Jobs(Place):
         self.assertEqual(digest.run(at=MORNING, again="asked for").status, "executed")
         self.assertEqual(digest.run(at=MORNING + datetime.timedelta(days=1)).status, "executed")
         self.assertEqual(len(runs), 4)
+
+    def test_the_word_of_a_step_says_nothing_about_the_effect_around_it(self) -> None:
+        sent: list[str] = []
+
+        def fail(word: str) -> None:
+            raise semel.NotLanded("no log") if word == "not landed" else semel.Rejected("no log")
+
+        @semel.job("worded", per="day")
+        def worded(job: semel.JobContext) -> None:
+            for word in ("not landed", "rejected"):
+
+                def mail() -> None:
+                    sent.append(word)
+                    job.step("log", lambda: fail(word))
+
+                with contextlib.suppress(semel.InDoubt):
+                    job.once(f"mail {word}", mail)
+            raise OSError("once more")
+
+        for _ in range(2):
+            with self.assertRaises(semel.Failed):
+                worded.run(at=MORNING)
+        self.assertEqual(sent, ["not landed", "rejected"])
+
+    def test_a_job_whose_function_has_not_run_is_not_done(self) -> None:
+        ran: list[int] = []
+
+        async def later(job: semel.AsyncJobContext) -> None:
+            ran.append(1)
+
+        careless = semel.job("careless", per="day")(lambda job: later(job))
+        for _ in range(2):
+            with self.assertRaises(semel.ContractInvalid):
+                careless.run(at=MORNING)
+        self.assertEqual(ran, [])
 
     def test_two_runs_never_overlap(self) -> None:
         started, go = threading.Event(), threading.Event()

@@ -11,6 +11,7 @@ import threading
 import unittest
 import unittest.mock
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import semel
@@ -107,6 +108,92 @@ class Calls(Place):
 
         with self.assertRaises(semel.InDoubt):
             outer(1)
+
+    def test_the_word_of_a_read_or_a_job_says_nothing_about_the_call_around_it(self) -> None:
+        sent: list[str] = []
+
+        @semel.tool("look", effect="read")
+        def look(word: str) -> None:
+            raise semel.NotLanded("no index") if word == "not landed" else semel.Rejected("no index")
+
+        @semel.job("inner.job", per="ever")
+        def inner(job: semel.JobContext) -> None:
+            raise semel.NotLanded("no disk")
+
+        @semel.tool("around", per="ever")
+        def around(word: str) -> None:
+            sent.append(word)
+            if word == "job":
+                inner.run()
+            look(word)
+
+        for word in ("not landed", "rejected", "job"):
+            for _ in range(2):
+                with self.assertRaises(semel.InDoubt):
+                    around(word)
+        self.assertEqual(sent, ["not landed", "rejected", "job"])
+
+    def test_what_has_not_run_is_not_recorded_as_done(self) -> None:
+        ran: list[str] = []
+
+        def generator() -> Iterator[str]:
+            ran.append("generator")
+            yield "x"
+
+        async def later() -> None:
+            ran.append("coroutine")
+
+        class Sender:
+            async def __call__(self, n: int) -> None:
+                ran.append("object")
+
+        pool = concurrent.futures.ThreadPoolExecutor(1)
+        self.addCleanup(pool.shutdown)
+        works: dict[str, Any] = {
+            "generator": generator,
+            "coroutine": later,
+            "map": lambda: map(ran.append, ["map"]),
+            "future": lambda: pool.submit(str),
+        }
+        for name, work in works.items():
+            for _ in range(2):
+                with self.subTest(name), self.assertRaises(semel.InDoubt):
+                    semel.once("lazy", name, work)
+        with self.assertRaises(semel.InDoubt):
+            semel.tool("lazy.object", per="ever")(Sender())(1)
+
+        async def main() -> None:
+            with self.assertRaises(semel.InDoubt) as doubt:
+                await semel.once_async("lazy", "async", lambda: asyncio.sleep(0, generator()))
+            self.assertIsInstance(doubt.exception.__cause__, semel.ContractInvalid)
+
+        asyncio.run(main())
+        self.assertEqual(ran, [])
+
+    def test_a_call_is_not_done_before_the_steps_that_it_does_not_wait_for(self) -> None:
+        done: list[str] = []
+
+        @semel.tool("careless", per="ever")
+        async def careless(ok: bool, ctx: semel.AsyncContext) -> str:
+            async def mail() -> None:
+                await asyncio.sleep(0.2)
+                if not ok:
+                    raise OSError("reset")
+                done.append("mail")
+
+            self.task = asyncio.create_task(ctx.step("mail", mail))
+            await asyncio.sleep(0.05)
+            return "ok"
+
+        async def main() -> None:
+            self.assertEqual(await careless(True), "ok")
+            self.assertEqual(done, ["mail"])
+            with self.assertRaises(semel.InDoubt):
+                await careless(False)
+            with self.assertRaises(semel.InDoubt):
+                await self.task
+
+        asyncio.run(main())
 
     def test_a_tool_that_calls_itself_does_not_wait_for_itself(self) -> None:
         @semel.tool("loop", per="ever")
