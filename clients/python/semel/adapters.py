@@ -9,7 +9,7 @@ import functools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from .calls import Call, Outcome, run, run_async
+from .calls import Call, Ended, Outcome, _Base, classify, run, run_async
 from .client import Client, default_client
 from .encoding import encode
 from .errors import InvalidArgs, SemelError
@@ -80,8 +80,7 @@ class LangChainMiddleware:
         if call is None:
             return handler(request)
         kept = _Kept(request)
-        outcome = run(call, lambda _, __: kept.take(handler(request)))
-        return kept.give(outcome)
+        return kept.give(run(call, lambda _, __: kept.take(handler(request)), _judge))
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         call = self._call(request)
@@ -92,7 +91,7 @@ class LangChainMiddleware:
         async def effect(_: Any, __: Any) -> Any:
             return kept.take(await handler(request))
 
-        return kept.give(await run_async(call, effect))
+        return kept.give(await run_async(call, effect, _judge))
 
     def _call(self, request: Any) -> Call | None:
         asked = request.tool_call
@@ -113,6 +112,19 @@ class LangChainMiddleware:
         return Call(asked["name"], "/v1/begin", body, 600.0, self._client or default_client())
 
 
+class ToolMessageError(Exception):
+    """A message with the status `error`: the tool has failed, as one that raises. What it did before is unknown."""
+
+
+def _is_control_flow(thrown: BaseException | None) -> bool:
+    """An interrupt of LangGraph: the graph pauses, and calls the tool again when it is resumed."""
+    return any(each.__name__ == "GraphBubbleUp" for each in type(thrown).__mro__)
+
+
+def _judge(context: _Base, thrown: BaseException) -> Ended:
+    return Ended("notLanded", thrown=thrown) if _is_control_flow(thrown) else classify(context, thrown)
+
+
 class _Kept:
     """The message of an execution as it was; of a replay, one with the id of the present call."""
 
@@ -121,6 +133,8 @@ class _Kept:
         self._message: Any = None
 
     def take(self, message: Any) -> Any:
+        if getattr(message, "status", None) == "error":
+            raise ToolMessageError(_text_of(message.content))
         self._message = message
         if not hasattr(message, "tool_call_id"):
             # A Command steers the graph: it cannot be replayed.
@@ -130,11 +144,19 @@ class _Kept:
     def give(self, outcome: Outcome[Any]) -> Any:
         if self._message is not None and outcome.ok:
             return self._message
+        if outcome.error is not None and _is_control_flow(outcome.error.__cause__):
+            raise outcome.error.__cause__ or outcome.error
         asked = self._request.tool_call
         stored = outcome.value if isinstance(outcome.value, dict) else {}
         content = stored.get("content", "") if outcome.error is None else str(describe(outcome.error))
         status = stored.get("status", "success") if outcome.error is None else "error"
         return _message_class()(content=content, tool_call_id=asked["id"], name=asked["name"], status=status)
+
+
+def _text_of(content: Any) -> str:
+    parts = content if isinstance(content, list) else [content]
+    texts = [part.get("text") if isinstance(part, Mapping) else part for part in parts]
+    return " ".join(text for text in texts if isinstance(text, str)) or "The tool answered with an error"
 
 
 def _message_class() -> Any:

@@ -67,6 +67,58 @@ class Adapters(Place):
         guard.wrap_tool_call(request("c4", name="search"), handler)
         self.assertEqual(runs, ["c1", "c3", "c4"])
 
+    def test_a_message_that_is_an_error_is_not_recorded_as_done(self) -> None:
+        guard = LangChainMiddleware({"mail": {"effect": "irreversible", "per": "conversation"}})
+        runs: list[str] = []
+
+        def request(call_id: str) -> Any:
+            call = {"name": "mail", "args": {"to": "ann"}, "id": call_id}
+            return SimpleNamespace(
+                tool_call=call, runtime=SimpleNamespace(config={"configurable": {"thread_id": "thread-2"}})
+            )
+
+        def handler(asked: Any) -> Any:
+            runs.append(asked.tool_call["id"])
+            return SimpleNamespace(content="Error: reset", tool_call_id=asked.tool_call["id"], status="error")
+
+        for call_id in ("c1", "c2"):
+            said = guard.wrap_tool_call(request(call_id), handler)
+            self.assertEqual(said.status, "error")
+            self.assertIn("IN_DOUBT", said.content)
+            self.assertIn("reset", said.content)
+        self.assertEqual(runs, ["c1"])
+
+    def test_an_interrupt_pauses_the_graph_and_the_call_runs_when_it_is_resumed(self) -> None:
+        class GraphBubbleUp(Exception):
+            pass
+
+        class GraphInterrupt(GraphBubbleUp):
+            pass
+
+        guard = LangChainMiddleware({"wire": {"effect": "irreversible", "per": "conversation"}})
+        call = {"name": "wire", "args": {"to": "ann"}, "id": "c1"}
+        asked = SimpleNamespace(
+            tool_call=call, runtime=SimpleNamespace(config={"configurable": {"thread_id": "thread-3"}})
+        )
+        runs: list[str] = []
+
+        def handler(_: Any) -> Any:
+            runs.append("asked")
+            if len(runs) < 3:
+                raise GraphInterrupt("approve?")
+            return SimpleNamespace(content="sent", tool_call_id="c1", status="success")
+
+        async def handler_async(request: Any) -> Any:
+            return handler(request)
+
+        with self.assertRaises(GraphInterrupt):
+            guard.wrap_tool_call(asked, handler)
+        with self.assertRaises(GraphInterrupt):
+            asyncio.run(guard.awrap_tool_call(asked, handler_async))
+        self.assertEqual(guard.wrap_tool_call(asked, handler).content, "sent")
+        self.assertEqual(guard.wrap_tool_call(asked, handler).content, "sent")
+        self.assertEqual(len(runs), 3)
+
     def test_identity_of_engines_is_the_same_on_a_retry(self) -> None:
         first = SimpleNamespace(id="t-1", task="shop.mail", retries=0)
         retry = SimpleNamespace(id="t-1", task="shop.mail", retries=3)
