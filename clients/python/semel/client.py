@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Generator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import SemelError, StoreUnavailable
 from .transport import Address, Request, Transport, parse_url
+
+if TYPE_CHECKING:
+    from .local import Ledger
 
 T = TypeVar("T")
 
@@ -21,6 +25,13 @@ class Client:
         self._url = url
         self._token = token
         self._namespace = namespace
+        self._is_found = False
+        self._ledger: Ledger | None = None
+        self._renew()
+        _all.add(self)
+
+    def _renew(self) -> None:
+        """Without the locks of another thread, which are held for ever in a forked child, and without its connections."""
         self._known: Address | None = None
         self._lock = threading.Lock()
         self.transport = Transport(self._locate)
@@ -30,8 +41,11 @@ class Client:
         if known is not None and not is_lost:
             return known
         with self._lock:
-            namespace = self._namespace or os.environ.get("SEMEL_NAMESPACE") or None
-            url = self._url or os.environ.get("SEMEL_URL")
+            # Once found, it stays: what the program changes in its environment later must not lead to another ledger.
+            url, namespace = self._url, self._namespace
+            if not self._is_found:
+                url = url or os.environ.get("SEMEL_URL") or None
+                namespace = namespace or os.environ.get("SEMEL_NAMESPACE") or None
             if url:
                 token = self._token or os.environ.get("SEMEL_TOKEN")
                 if not token:
@@ -40,11 +54,16 @@ class Client:
                         retriable=False,
                         corrective_action="Set SEMEL_TOKEN: `semel serve token` makes one.",
                     )
-                self._known = parse_url(url, token, namespace)
+                found = parse_url(url, token, namespace)
             else:
+                # Does not exist on Windows.
                 from . import local
 
-                self._known = local.locate(is_lost, namespace)
+                ledger = self._ledger or local.find()
+                found = local.locate(ledger, namespace)
+                self._ledger = ledger
+            self._url, self._namespace, self._is_found = url, namespace, True
+            self._known = found
             return self._known
 
     def drive(self, talk: Talk[T]) -> T:
@@ -74,6 +93,7 @@ class Client:
             return end.value  # type: ignore[no-any-return]
 
 
+_all: weakref.WeakSet[Client] = weakref.WeakSet()
 _default = Client()
 
 
@@ -89,10 +109,11 @@ def configure(*, url: str | None = None, token: str | None = None, namespace: st
 
 
 def _after_fork() -> None:
-    global _default
-    # A lock that another thread held is held for ever in the child.
-    old = _default
-    _default = Client(old._url, old._token, old._namespace)
+    for each in list(_all):
+        # Closes the copies only: the parent goes on with its own.
+        for _, _, connection in each.transport._free:
+            connection.close()
+        each._renew()
 
 
 if hasattr(os, "register_at_fork"):

@@ -18,6 +18,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from .errors import StoreUnavailable
 from .transport import Address
@@ -30,12 +31,26 @@ _MAX_PATH = 100
 _OWN = ("SEMEL_TOKEN", "SEMEL_CONTEXT", "SEMEL_RUN", "SEMEL_HELD", "SEMEL_URL", "SEMEL_NAMESPACE")
 
 
-def locate(is_lost: bool, namespace: str | None) -> Address:
+@dataclass(frozen=True)
+class Ledger:
+    """What this program used first. It keeps it: after a `chdir` or in a child, a new server would have another ledger."""
+
+    store: str
+    state: pathlib.Path
+    socket: pathlib.Path
+    environment: dict[str, str | None]
+
+
+def find() -> Ledger:
+    environment = {name: os.environ.get(name) for name in ("XDG_STATE_HOME", "HOME", "SEMEL_HANDOFF_KEY")}
+    return Ledger(_store(), _state().absolute(), (_folder() / f"{_name()}.sock").absolute(), environment)
+
+
+def locate(ledger: Ledger, namespace: str | None) -> Address:
     """Where the server listens. Starts one if nobody does."""
-    place = _folder() / f"{_name()}.sock"
-    if not _answers(place):
-        _start(place)
-    return Address(_token(), namespace, socket=str(place))
+    if not _answers(ledger.socket):
+        _start(ledger)
+    return Address(_token(ledger.state), namespace, socket=str(ledger.socket))
 
 
 def _command() -> list[str]:
@@ -79,6 +94,11 @@ def _folder() -> pathlib.Path:
     places += [_state() / "serve", pathlib.Path(tempfile.gettempdir()) / f"semel-{os.getuid()}"]
     short = [each for each in places if len(os.fsencode(each)) + 30 <= _MAX_PATH]
     folder = short[0] if short else pathlib.Path("/tmp") / f"semel-{os.getuid()}"
+    _check_folder(folder)
+    return folder
+
+
+def _check_folder(folder: pathlib.Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     facts = folder.lstat()
     # In a shared folder, somebody else could have made it first, and would get our token.
@@ -88,11 +108,10 @@ def _folder() -> pathlib.Path:
             retriable=False,
             corrective_action=f"Make it yours alone: chmod 700 {folder}",
         )
-    return folder
 
 
-def _token() -> str:
-    path = _state() / "serve.execute.token"
+def _token(state: pathlib.Path) -> str:
+    path = state / "serve.execute.token"
     facts = path.stat()
     if facts.st_uid != os.getuid() or facts.st_mode & 0o077:
         raise StoreUnavailable(
@@ -125,13 +144,15 @@ def _locked(place: pathlib.Path) -> Iterator[None]:
         os.close(file)
 
 
-def _start(place: pathlib.Path) -> None:
+def _start(ledger: Ledger) -> None:
     command = _command()
+    place = ledger.socket
+    _check_folder(place.parent)
     until = time.monotonic() + _START_TIMEOUT
     with _locked(place):
         while not _answers(place):
             log = place.with_suffix(".log")
-            process = _spawn(command, place, log)
+            process = _spawn(command, ledger, log)
             while process.poll() is None and time.monotonic() < until:
                 if _answers(place):
                     return
@@ -148,14 +169,13 @@ def _start(place: pathlib.Path) -> None:
             time.sleep(0.2)
 
 
-def _spawn(command: list[str], place: pathlib.Path, log: pathlib.Path) -> subprocess.Popen[bytes]:
-    environment = {name: value for name, value in os.environ.items() if name not in _OWN}
-    if _store():
-        environment["SEMEL_STORE"] = _store()
+def _spawn(command: list[str], ledger: Ledger, log: pathlib.Path) -> subprocess.Popen[bytes]:
+    settings = {**os.environ, **ledger.environment, "SEMEL_STORE": ledger.store or None}
+    environment = {name: value for name, value in settings.items() if value is not None and name not in _OWN}
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         return _Detached(
-            [*command, "serve", "--socket", str(place), "--define", "--role", "execute", "--idle", _idle()],
+            [*command, "serve", "--socket", str(ledger.socket), "--define", "--role", "execute", "--idle", _idle()],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,

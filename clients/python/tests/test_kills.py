@@ -7,6 +7,8 @@ import signal
 import subprocess
 import unittest
 
+import semel
+
 from .support import Place, wait_until
 
 COMMON = """
@@ -167,8 +169,6 @@ print(race(1))
         self.assertEqual(len(self.servers()), 1)
 
     def test_a_server_that_is_killed_while_the_effect_runs_is_replaced(self) -> None:
-        import semel
-
         @semel.tool("long", per="ever")
         def long(n: int) -> str:
             os.kill(self.servers()[0], signal.SIGKILL)
@@ -179,13 +179,67 @@ print(race(1))
         outcome = long.attempt(1)
         self.assertTrue(outcome.receipt is not None and outcome.receipt.replayed)
 
+    def test_a_program_keeps_its_ledger_where_it_changes_its_folder_or_environment(self) -> None:
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        for name in ("first", "second"):
+            (self.folder / name).mkdir()
+        os.chdir(self.folder / "first")
+        os.environ["SEMEL_STORE"] = "sqlite:ledger.db"
+        runs: list[int] = []
+
+        @semel.tool("kept", per="ever")
+        def kept(n: int) -> str:
+            runs.append(n)
+            return "done"
+
+        kept(1)
+        os.chdir(self.folder / "second")
+        os.environ["SEMEL_NAMESPACE"] = "another"
+        os.environ["XDG_STATE_HOME"] = str(self.folder / "second")
+        for _ in range(2):
+            os.kill(self.servers()[0], signal.SIGKILL)
+            wait_until(lambda: not self.servers(), "the server is gone")
+            self.assertEqual(kept(1), "done")
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if kept(1) == "done" and runs == [1] else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(runs, [1])
+
+    def test_a_child_does_not_wait_for_locks_of_its_parents_threads(self) -> None:
+        client = semel.Client()
+
+        @semel.tool("forked", per="ever", client=client)
+        def forked(n: int) -> int:
+            return n
+
+        forked(0)
+        # Another thread is taking a connection, and looking for the server.
+        with client.transport._lock, client._lock:
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if forked(0) == 0 else 1)
+            ends: list[int] = []
+
+            def has_ended() -> bool:
+                found, status = os.waitpid(child, os.WNOHANG)
+                ends.extend([status] * (found != 0))
+                return found != 0
+
+            try:
+                wait_until(has_ended, "the child has called")
+            except AssertionError:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                raise
+        self.assertEqual(ends, [0])
+
     def test_the_server_ends_when_nobody_asks(self) -> None:
         self.finish(self.start(self.RACE, str(self.folder), env={"SEMEL_IDLE": "1s"}))
         wait_until(lambda: not self.servers(), "the server ends")
 
     def test_without_a_server_and_without_the_command_nothing_runs(self) -> None:
-        import semel
-
         os.environ["SEMEL_COMMAND"] = "/nowhere/semel"
         runs: list[int] = []
 
