@@ -56,6 +56,8 @@ export const limits = {
   servedNamespaces: 1_000,
   /** The body of one request to the server. */
   requestBytes: 16 * MiB,
+  /** The body of a login, which anybody may send. */
+  loginBytes: 1_000,
   /** The policy that a client of the server sends with a call. */
   policyCharacters: 20_000,
   /** Items of one batch. */

@@ -199,7 +199,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     if (page !== undefined) return pageReply(request, page);
     refuseStrangers(request, options.origins ?? []);
     if (path === '/login' && request.method === 'POST') {
-      const { code } = loginBody.read(readJson(await bodyOf(request, held)), '');
+      // Anybody may send one: halves of long ones would take the room of those who have a token.
+      const { code } = loginBody.read(readJson(await bodyOf(request, held, limits.loginBytes)), '');
       const session = logins.redeem(code);
       if (session !== undefined) return { status: 200, body: session };
       throw new Refusal(
@@ -434,12 +435,19 @@ function queryOf({ url = '/' }: IncomingMessage): Record<string, string> {
   return { ...query };
 }
 
-async function bodyOf(request: IncomingMessage, held: Reservation): Promise<Buffer> {
+async function bodyOf(
+  request: IncomingMessage,
+  held: Reservation,
+  maxBytes: number = limits.requestBytes,
+): Promise<Buffer> {
   const { headers } = request;
   if (!isUncompressed(headers)) throw new Refusal(415, 'The body is compressed.', 'Send it uncompressed.');
   if (!isJsonInUtf8(headers))
     throw new Refusal(415, 'The body is not JSON.', 'Send it as application/json in UTF-8.');
-  return readBody(request, held, limits.requestBytes);
+  return readBody(request, held, maxBytes).catch((error: unknown) => {
+    // The client hung up. As a failure of the server, it would keep real ones out of the operator's log.
+    throw error instanceof LimitExceeded ? error : new Refusal(400, 'The body broke off.');
+  });
 }
 
 function authenticate({ headers }: IncomingMessage, tokens: Tokens): TokenEntry {

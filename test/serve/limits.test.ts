@@ -13,6 +13,7 @@ const count = 30;
 let server: RunningServer;
 let served = 0;
 let claims = 0;
+const warnings: string[] = [];
 
 beforeAll(async () => {
   const store = memoryStore();
@@ -29,7 +30,7 @@ beforeAll(async () => {
     tokens: [{ name: 'all', role: 'admin', namespace: 'shop', sha256: digestToken(token) }],
     version: '0.0.0',
     listen: { host: '127.0.0.1', port: 0 },
-    onWarning: () => undefined,
+    onWarning: (message) => void warnings.push(message),
     onRequest: () => {
       served += 1;
     },
@@ -116,6 +117,42 @@ test('clients that do not read are disconnected before their answers fill the me
   expect(whole).toBeGreaterThan(0);
   expect(whole * limits.answerBytes).toBeLessThanOrEqual(limits.unfinishedBytes);
   expect((await get('/v1/tools')).status).toBe(200);
+});
+
+/** Sends the beginning of a body, and waits for the rest. */
+function sendHalf(path: string, announced: number, sent: number) {
+  const { hostname, port } = new URL(server.url);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => undefined);
+  socket.resume();
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: ${authorization}\r\nContent-Length: ${announced}\r\n\r\n`,
+  );
+  socket.write(' '.repeat(sent));
+  return socket;
+}
+
+test('halves of logins, which need no token, keep nobody out who has one', async () => {
+  const before = served;
+  const half = 1024 * 1024;
+  const strangers = Array.from({ length: 130 }, () => sendHalf('/login', half, half - 1));
+  try {
+    await expect.poll(() => served - before).toBe(strangers.length);
+    const { outcome } = await post('/v1/begin', { tool: 'keep', args: 'x'.repeat(half - 1_000) });
+    expect(outcome).toBe('execute');
+  } finally {
+    for (const socket of strangers) socket.destroy();
+  }
+});
+
+test('a client that breaks off is not told to the operator as a failure of the server', async () => {
+  const before = served;
+  const told = warnings.length;
+  const client = sendHalf('/v1/begin', 1_000, 500);
+  await new Promise((resolve) => client.write(' ', resolve));
+  client.destroy();
+  await expect.poll(() => served - before).toBe(1);
+  expect(warnings.slice(told)).toEqual([]);
 });
 
 test('asking for readiness often writes no more than asking once', async () => {
