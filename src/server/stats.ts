@@ -7,6 +7,7 @@ import { type CountedRecord, createTally, type Stats, type Tally } from '../seme
 import type { StoredRecord } from '../store/store.ts';
 import type { Context } from './endpoint.ts';
 import { readNewest } from './newest.ts';
+import { createQueue } from './queue.ts';
 import { object, oneOf, type Read, text } from './schema.ts';
 import type { Space } from './space.ts';
 
@@ -34,8 +35,8 @@ interface Counted {
 }
 
 const ranges = { '24h': 86_400_000, '7d': 7 * 86_400_000, '30d': 30 * 86_400_000 } as const;
-/** A page of rows keeps other requests waiting for about ten milliseconds. */
-const pageRows = 200;
+/** A page of rows keeps other requests waiting for a few milliseconds. Each may have a megabyte. */
+const pageRows = 50;
 /** Counted without a pause: a small ledger is counted at once. */
 const firstRows = 2_000;
 const maxRows = 100_000;
@@ -44,9 +45,15 @@ const patienceMs = 60;
 /** Counting may take this share of the time. */
 const share = 20;
 const maxKept = 200;
+/** Of all namespaces: each reads up to `maxRows`, and there are hundreds of time zones to count by. */
+const counts = createQueue(2);
+/** A count whose turn comes later than this after it was last asked for is not begun. */
+const wantedMs = 30_000;
 
 interface Count {
   readonly startedAt: number;
+  /** Somebody asked for it just now. */
+  readonly want: () => void;
   readonly look: () => Counted;
   readonly done: Promise<void>;
   tookMs: number | undefined;
@@ -59,15 +66,19 @@ export async function showStats(query: Read<typeof statsQuery>, { space }: Conte
   const period = range === '24h' ? zoned(() => hour(tz)) : zoned(() => day(tz));
   const kept = known.get(space) ?? new Map<string, { last: Count | undefined; current: Count }>();
   known.set(space, kept);
-  const name = `${range} ${tz}`;
+  const name = `${range} ${tz.toLowerCase()}`;
   let entry = kept.get(name);
   if (entry === undefined || isStale(entry.current)) {
     if (kept.size >= maxKept) kept.clear();
-    const begin = () => startCount(space, range, period as Parameters<typeof startCount>[2]);
-    entry = { last: entry?.current, current: begin() };
+    const forget = () => {
+      if (kept.get(name)?.current === count) kept.delete(name);
+    };
+    const count = startCount(space, range, period as Parameters<typeof startCount>[2], forget);
+    entry = { last: entry?.current, current: count };
     kept.set(name, entry);
   }
   const { last, current } = entry;
+  current.want();
   await Promise.race([current.done, new Promise((resolve) => setTimeout(resolve, patienceMs).unref())]);
   // A whole count that is a little old is worth more than the beginning of a new one.
   const shown = current.tookMs === undefined && last !== undefined ? last : current;
@@ -94,6 +105,7 @@ function startCount(
   space: Space,
   range: keyof typeof ranges,
   period: Parameters<typeof createTally>[2],
+  onUnwanted: () => void,
 ): Count {
   const startedAt = performance.now();
   const until = Date.now();
@@ -105,8 +117,17 @@ function startCount(
   let oldest: number | undefined;
   let isNewest = true;
   let isWhole = false;
+  let wantedAt = startedAt;
+  let begunAt = startedAt;
+  const begin = async () => {
+    begunAt = performance.now();
+    return begunAt - wantedAt < wantedMs ? run() : onUnwanted();
+  };
   const count: Count = {
     startedAt,
+    want: () => {
+      wantedAt = performance.now();
+    },
     tookMs: undefined,
     look: () => ({
       stats: tally.result(),
@@ -118,8 +139,8 @@ function startCount(
         isNewest,
       },
     }),
-    done: run().finally(() => {
-      count.tookMs = performance.now() - startedAt;
+    done: counts(begin, new AbortController().signal).finally(() => {
+      count.tookMs = performance.now() - begunAt;
     }),
   };
   // Whoever waits sees the error; nobody may wait.

@@ -11,6 +11,7 @@ import type { Context } from '../../src/server/endpoint.ts';
 import { digestToken, type RunningServer, startServer } from '../../src/server/index.ts';
 import { listen, type Stream } from '../../src/server/live.ts';
 import type { Space } from '../../src/server/space.ts';
+import { showStats } from '../../src/server/stats.ts';
 import { showSummary } from '../../src/server/summary.ts';
 import { memoryStore } from '../../src/store/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
@@ -233,6 +234,33 @@ test('what is open is counted without holding more than a page of records', asyn
   const space = { engine: { store: counted, namespace: 'shop' } } as unknown as Space;
   expect(await showSummary({}, { space } as Context)).toMatchObject({ inDoubt: 120, inFlight: 0 });
   expect(most).toBeLessThanOrEqual(50);
+});
+
+test('counts by many time zones are made a few at a time', async () => {
+  const store = memoryStore();
+  let running = 0;
+  let most = 0;
+  let made = 0;
+  const slow = overrideStore(store, {
+    list: async (query) => {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      running -= 1;
+      made += 1;
+      return store.list(query);
+    },
+  });
+  const space = { engine: { store: slow, namespace: 'shop' } } as unknown as Space;
+  const zones = Intl.supportedValuesOf('timeZone').slice(0, 40);
+  await Promise.all(zones.map((tz) => showStats({ range: '24h', tz }, { space } as Context)));
+  await expect.poll(() => made).toBe(zones.length);
+  expect(most).toBe(2);
+  // Another way of writing a name is not another count.
+  await Promise.all(
+    zones.map((tz) => showStats({ range: '24h', tz: tz.toUpperCase() }, { space } as Context)),
+  );
+  expect(made).toBe(zones.length);
 });
 
 test('listeners cannot take all connections', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import {
   type CalendarPeriod,
   calendarSlot,
@@ -36,6 +36,15 @@ describe('a period', () => {
     expect(day()).toEqual({ unit: 'day', zone: 'UTC' });
     expect(week('Europe/Berlin')).toEqual({ unit: 'week', zone: 'Europe/Berlin' });
     expect(Object.isFrozen(month())).toBe(true);
+  });
+
+  test('keeps a zone once, in however many ways its name is written', () => {
+    const formats = vi.spyOn(Intl, 'DateTimeFormat');
+    const ways = ['Pacific/Apia', 'pacific/apia', 'PACIFIC/APIA', 'pAcIfIc/aPiA'];
+    for (const zone of ways) expect(calendarSlot(day(zone), 0).slot).toBe('1969-12-31');
+    expect(formats).toHaveBeenCalledTimes(1);
+    formats.mockRestore();
+    expect(day('pacific/APIA').zone).toBe('pacific/APIA');
   });
 
   test('keeps the zone as it was spelt', () => {

@@ -207,13 +207,15 @@ interface Zone {
   readonly last: Partial<Record<Unit, Slot>>;
 }
 
+/** By names in lower case: Intl takes them in any, and each way of writing one would be kept. */
 const zones = new Map<string, Zone>();
 
 function findZone(name: string): Zone {
-  const known = zones.get(name);
+  const plain = String(name).toLowerCase();
+  const known = zones.get(plain);
   if (known !== undefined) return known;
   const zone: Zone = { offsetAt: name === 'UTC' ? () => 0 : offsetReader(zoneFormat(name)), last: {} };
-  zones.set(name, zone);
+  zones.set(plain, zone);
   return zone;
 }
 
