@@ -1,8 +1,9 @@
 // The jobs of a namespace, and what became of their slots in the last days. Keys of slots begin with their day, so that each day
 // of a job is one short read.
 
-import type { StoredRecord } from '../store/store.ts';
+import type { Page, StoredRecord } from '../store/store.ts';
 import type { Context } from './endpoint.ts';
+import { createQueue } from './queue.ts';
 import { object, type Read, text } from './schema.ts';
 import type { Space } from './space.ts';
 
@@ -26,13 +27,18 @@ interface JobSlotInfo {
 
 const maxJobs = 50;
 const maxSlotsPerDay = 100;
+/** Read at once, by one of a few readers: the record of a slot may have a megabyte, of which a line is kept. */
+const slotsAtOnce = 10;
+const readers = createQueue(8);
 
-export async function listJobs(query: Read<typeof jobsQuery>, { space }: Context): Promise<object> {
+export async function listJobs(query: Read<typeof jobsQuery>, { space, signal }: Context): Promise<object> {
   const days = Math.min(31, Number(query.days ?? '14'));
   const today = Date.now();
   const dates = Array.from({ length: days }, (_, n) => dateOf(today - (days - 1 - n) * dayMs));
   const names = await jobContracts(space);
-  const jobs = await Promise.all(names.slice(0, maxJobs).map((contract) => readJob(space, contract, dates)));
+  const jobs = await Promise.all(
+    names.slice(0, maxJobs).map((contract) => readJob(space, contract, dates, signal)),
+  );
   return { dates, jobs, ...(names.length > maxJobs ? { isCut: true } : {}) };
 }
 
@@ -59,34 +65,45 @@ async function jobContracts({ engine }: Space): Promise<readonly string[]> {
   return found;
 }
 
-async function readJob({ engine }: Space, contract: string, dates: readonly string[]): Promise<object> {
+async function readJob(
+  { engine }: Space,
+  contract: string,
+  dates: readonly string[],
+  signal: AbortSignal,
+): Promise<object> {
   const { store, namespace } = engine;
   let per: string | undefined;
   let job = contract.slice('run.'.length);
-  const read = async (date: string) => {
-    const page = await store.list({
-      namespace,
-      contract,
-      prefix: `${contract}/${date}`,
-      limit: maxSlotsPerDay,
-    });
-    const slots = page.items.map((record): JobSlotInfo => {
-      const args = parse(record.args);
-      if (typeof args.per === 'string') per = args.per;
-      if (typeof args.job === 'string') job = args.job;
-      return {
-        key: record.key,
-        slot: typeof args.slot === 'string' ? args.slot : record.key,
-        state: stateOf(record),
-        startedAt: new Date(record.createdAt),
-        settledAt: record.settledAt === null ? undefined : new Date(record.settledAt),
-        attempts: record.attempts,
-        isLate: args.per === 'day' && dateOf(record.createdAt) > date,
-      };
-    });
-    return { date, slots, ...(page.next === undefined ? {} : { isCut: true }) };
+  const toSlot = (record: StoredRecord, date: string): JobSlotInfo => {
+    const args = parse(record.args);
+    if (typeof args.per === 'string') per = args.per;
+    if (typeof args.job === 'string') job = args.job;
+    return {
+      key: record.key,
+      slot: typeof args.slot === 'string' ? args.slot : record.key,
+      state: stateOf(record),
+      startedAt: new Date(record.createdAt),
+      settledAt: record.settledAt === null ? undefined : new Date(record.settledAt),
+      attempts: record.attempts,
+      isLate: args.per === 'day' && dateOf(record.createdAt) > date,
+    };
   };
-  const byDay = await Promise.all(dates.map(read));
+  const read = async (date: string) => {
+    const slots: JobSlotInfo[] = [];
+    let after: string | undefined;
+    do {
+      // Other requests get their turn: a store on this machine answers at once.
+      await new Promise((resolve) => setImmediate(resolve));
+      const page: Page<StoredRecord> = await store.list({
+        ...{ namespace, contract, prefix: `${contract}/${date}`, limit: slotsAtOnce },
+        ...(after === undefined ? {} : { after }),
+      });
+      for (const record of page.items) slots.push(toSlot(record, date));
+      after = page.next;
+    } while (after !== undefined && slots.length < maxSlotsPerDay && !signal.aborted);
+    return { date, slots, ...(after === undefined ? {} : { isCut: true }) };
+  };
+  const byDay = await Promise.all(dates.map((date) => readers(() => read(date), signal)));
   return { contract, job, per, days: byDay };
 }
 

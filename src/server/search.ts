@@ -6,6 +6,7 @@ import { type RecordInfo, toRecordInfo } from '../semel/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Context } from './endpoint.ts';
 import { readNewest, readNewestKeys } from './newest.ts';
+import { createQueue } from './queue.ts';
 import { object, type Read, text } from './schema.ts';
 import type { Space } from './space.ts';
 
@@ -29,14 +30,27 @@ interface Match {
   readonly isExact: boolean;
 }
 
-/** Rows per answer: about fifty milliseconds each. */
-const textRows = 10_000;
-const keyRows = 10_000;
+/** Rows per answer. Over a wire each is dearer. */
+const maxRows = 10_000;
+const maxRemoteRows = 500;
+/** Held in memory at once, and looked at before other requests get their turn: each may have megabytes. */
+const rowsAtOnce = 50;
+/** Where those before were small, and did not match. */
+const smallRowsAtOnce = 200;
+const smallRowsMs = 3;
+/** Large records take longer: an answer ends after about this time, and `next` goes on. */
+const searchMs = 1_000;
 const maxMatches = 50;
 /** Open records are few; more than this are not looked through for an id. */
 const maxOpen = 2_000;
 
-export async function search(query: Read<typeof searchQuery>, { space }: Context): Promise<object> {
+const searches = createQueue(2);
+
+export async function search(query: Read<typeof searchQuery>, context: Context): Promise<object> {
+  return (await searches(() => find(query, context), context.signal)) ?? {};
+}
+
+async function find(query: Read<typeof searchQuery>, { space, signal }: Context): Promise<object> {
   const q = query.q.trim();
   const [, id = ''] = /^([0-9a-z]{4,40})(@\d+(\.[0-9a-z]+)?)?$/.exec(q) ?? [];
   const matches = new Map<string, Match>();
@@ -53,15 +67,33 @@ export async function search(query: Read<typeof searchQuery>, { space }: Context
   const isName = matches.size > 0;
   // A name that was found needs no search.
   if (isName) return { matches: [...matches.values()], looked: 0, next: undefined, isNewest: true };
-  const range = { before: query.after, rows: textRows };
-  const page = await readNewest(space, { ...range, text: named });
-  for (const { record } of page.items) {
-    if (matches.size === maxMatches) break;
-    const { places, isExact } = placesOf(record, named);
-    add(record, places, isExact);
-  }
+  const startedAt = performance.now();
+  let looked = 0;
+  let next = query.after;
+  let isNewest = true;
+  let rows = rowsAtOnce;
+  do {
+    const pageAt = performance.now();
+    const page = await readNewest(space, { before: next, rows, text: named });
+    for (const { record } of page.items) {
+      if (matches.size === maxMatches) break;
+      const { places, isExact } = placesOf(record, named);
+      add(record, places, isExact);
+    }
+    looked += page.looked;
+    ({ next, isNewest } = page);
+    const isSmall = page.items.length === 0 && performance.now() - pageAt < smallRowsMs;
+    rows = Math.min(isSmall ? smallRowsAtOnce : rowsAtOnce, Math.max(1, maxRows - looked));
+    await new Promise((resolve) => setImmediate(resolve));
+  } while (
+    next !== undefined &&
+    looked < (isNewest ? maxRows : maxRemoteRows) &&
+    matches.size < maxMatches &&
+    performance.now() - startedAt < searchMs &&
+    !signal.aborted
+  );
   if (id !== '') {
-    const { keys } = await readNewestKeys(space, { ...range, rows: keyRows });
+    const { keys } = await readNewestKeys(space, { before: query.after, rows: Math.max(1, looked) });
     const { store, namespace } = space.engine;
     const meant = keys.filter((key) => recordId(namespace, key).startsWith(id)).slice(0, maxMatches);
     for (const key of meant) {
@@ -71,9 +103,9 @@ export async function search(query: Read<typeof searchQuery>, { space }: Context
   }
   return {
     matches: [...matches.values()].sort((a, b) => Number(b.isExact) - Number(a.isExact)),
-    looked: page.looked,
-    next: page.next,
-    isNewest: page.isNewest,
+    looked,
+    next,
+    isNewest,
     ...(matches.size >= maxMatches ? { isCut: true } : {}),
   };
 }
@@ -88,10 +120,19 @@ async function findByKey(space: Space, q: string): Promise<readonly StoredRecord
 
 async function findOpen(space: Space, id: string): Promise<readonly StoredRecord[]> {
   const { store, namespace } = space.engine;
-  const pages = await Promise.all(
-    (['unknown', 'running'] as const).map((status) => store.list({ namespace, status, limit: maxOpen })),
-  );
-  return pages.flatMap(({ items }) => items).filter(({ key }) => recordId(namespace, key).startsWith(id));
+  const found: StoredRecord[] = [];
+  for (const status of ['unknown', 'running'] as const) {
+    let after: string | undefined;
+    let looked = 0;
+    do {
+      const from = after === undefined ? {} : { after };
+      const page = await store.list({ namespace, status, limit: rowsAtOnce, ...from });
+      found.push(...page.items.filter(({ key }) => recordId(namespace, key).startsWith(id)));
+      looked += page.items.length;
+      after = page.next;
+    } while (after !== undefined && looked < maxOpen && found.length < maxMatches);
+  }
+  return found.slice(0, maxMatches);
 }
 
 /** A record may have a megabyte; a list of results shows a line of it. */

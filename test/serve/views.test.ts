@@ -5,11 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { limits } from '../../src/core/limits.ts';
-import { createSemel, day, type Semel } from '../../src/index.ts';
+import { createSemel, day, hour, type Semel } from '../../src/index.ts';
 import { overrideStore } from '../../src/semel/index.ts';
 import type { Context } from '../../src/server/endpoint.ts';
 import { digestToken, type RunningServer, startServer } from '../../src/server/index.ts';
+import { listJobs } from '../../src/server/jobs-view.ts';
 import { listen, type Stream } from '../../src/server/live.ts';
+import { search } from '../../src/server/search.ts';
 import type { Space } from '../../src/server/space.ts';
 import { showStats } from '../../src/server/stats.ts';
 import { showSummary } from '../../src/server/summary.ts';
@@ -234,6 +236,87 @@ test('what is open is counted without holding more than a page of records', asyn
   const space = { engine: { store: counted, namespace: 'shop' } } as unknown as Space;
   expect(await showSummary({}, { space } as Context)).toMatchObject({ inDoubt: 120, inFlight: 0 });
   expect(most).toBeLessThanOrEqual(50);
+});
+
+test('a search holds no more than a page of records, and ends with enough matches', async () => {
+  const store = memoryStore();
+  const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });
+  for (let n = 0; n < 300; n += 1) {
+    await semel
+      .once('pay', String(n), () => Promise.reject(new Error('socket hang up')))
+      .catch(() => undefined);
+    await semel.once('mail', String(n), () => ({ needle: n }));
+  }
+  const { items } = await store.list({ namespace: 'shop', limit: 1_000 });
+  let most = 0;
+  let newest = 0;
+  const counted = overrideStore(store, {
+    list: async (query) => {
+      most = Math.max(most, query.limit);
+      return store.list(query);
+    },
+    recent: {
+      pulse: async () => '',
+      newest: async ({ rows, before = '0', text = '' }) => {
+        newest = Math.max(newest, rows);
+        const from = Number(before);
+        const page = items.slice(from, from + rows);
+        return {
+          items: page
+            .filter((record) => JSON.stringify(record).includes(text))
+            .map((record) => ({ record, history: [] })),
+          looked: page.length,
+          next: from + rows < items.length ? String(from + rows) : undefined,
+        };
+      },
+      newestKeys: async () => ({ keys: [], looked: 0, next: undefined }),
+    },
+  });
+  const signal = new AbortController().signal;
+  const context = (its: typeof store) =>
+    ({ space: { engine: { store: its, namespace: 'shop' } }, signal }) as unknown as Context;
+  // It could be an id: what is open is looked through too.
+  expect(await search({ q: 'abcdefgh' }, context(counted))).toMatchObject({ matches: [], looked: 600 });
+  expect(most).toBeLessThanOrEqual(50);
+  expect(newest).toBeLessThanOrEqual(200);
+  newest = 0;
+  const found = (await search({ q: 'needle' }, context(counted))) as { looked: number; matches: object[] };
+  expect(found).toMatchObject({ isCut: true });
+  expect(found.matches).toHaveLength(50);
+  expect(newest).toBeLessThanOrEqual(50);
+  expect(found.looked).toBeLessThan(600);
+});
+
+test('jobs are read a few slots at a time', async () => {
+  const store = memoryStore();
+  const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });
+  for (let n = 0; n < 12; n += 1)
+    for (let at = 0; at < 12; at += 1)
+      await semel
+        .job(`digest${n}`, { per: hour('UTC') }, async () => 'sent')
+        .run({ at: new Date(Date.now() - at * 3_600_000) });
+  let running = 0;
+  let held = 0;
+  const counted = overrideStore(store, {
+    list: async (query) => {
+      running += query.limit;
+      held = Math.max(held, running);
+      await new Promise((resolve) => setImmediate(resolve));
+      running -= query.limit;
+      return store.list(query);
+    },
+  });
+  const signal = new AbortController().signal;
+  const space = { engine: { store: counted, namespace: 'shop' } };
+  const { jobs } = (await listJobs({ days: '3' }, { space, signal } as unknown as Context)) as {
+    jobs: { days: { slots: object[]; isCut?: true }[] }[];
+  };
+  expect(jobs).toHaveLength(12);
+  for (const { days } of jobs) {
+    expect(days.flatMap(({ slots }) => slots)).toHaveLength(12);
+    expect(days.every(({ isCut }) => isCut === undefined)).toBe(true);
+  }
+  expect(held).toBeLessThanOrEqual(80);
 });
 
 test('counts by many time zones are made a few at a time', async () => {
