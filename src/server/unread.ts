@@ -30,7 +30,8 @@ export function createUnread(maxBytes: number = limits.unfinishedBytes): Unread 
 
   return {
     count(response, socket, bytes) {
-      if (socket.destroyed || response.writableFinished) return;
+      // Nearly always: the system has taken all of it at once.
+      if (socket.destroyed || response.writableFinished || socket.writableLength === 0) return;
       add(socket, bytes);
       response.once('finish', () => add(socket, -bytes));
       response.setTimeout(limits.unreadMs, () => {
