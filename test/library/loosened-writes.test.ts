@@ -74,6 +74,31 @@ test.each(Object.entries(kinds))(
   },
 );
 
+test('that failed after an accepted repeat is not told as done because `verify` finds the effect of its earlier contract', async () => {
+  const made = rig();
+  const turn = { conversation: 'c', turn: 't' };
+  // Finds the lamp on, whatever is asked.
+  const verify = () => landed('on');
+  const hang = () => new Promise<string>(() => undefined);
+  const strict = { ...before, per: 'turn', window: '1h', run: hang } as const;
+  made.another().within(turn, () => void made.another().tool(strict).try({ id: 1, to: 'on' }));
+  await rest();
+  made.store.break('renew');
+  await made.clock.advance(31_000);
+  made.store.repair();
+  const locked = () => {
+    throw new NotLanded('the lamp is locked');
+  };
+  const set = made.semel.tool({ ...base, per: 'turn', run: locked, verify });
+  const off = () => made.semel.within(turn, () => set.try({ id: 1, to: 'off' }));
+  await made.clock.until(off());
+  const [open] = (await made.semel.records.list({ inDoubt: true })).items;
+  await made.semel.doubts.resolve(open!.ref, 'runAgain', { by: 'ann' });
+  const again = await made.clock.until(off());
+  expect(again).toMatchObject({ ok: false });
+  expect(JSON.stringify(again)).toContain('the lamp is locked');
+});
+
 test('is written although its earlier contract remembers a refusal', async () => {
   const made = rig();
   const refuse = () => {
