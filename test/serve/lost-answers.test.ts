@@ -302,6 +302,51 @@ test('a step is refused once the lease of its attempt is over', async () => {
   expect((await step('two')).body.outcome).toBe('execute');
 });
 
+const nightly = { job: 'nightly', per: 'day', at: '2026-06-19T07:00:00Z', lease: 60_000 };
+
+test.each([
+  ['lost', 'lock.'],
+  ['not sent', 'lock.'],
+  ['lost', 'run.'],
+  ['not sent', 'run.'],
+])(
+  'a job whose claim was %s (%s) is begun by the repeated request, not called busy',
+  async (how, contract) => {
+    const ledger = openLedger();
+    let isDown = true;
+    const claim: Store['claim'] = async (request) => {
+      const isHit = isDown && request.key.startsWith(contract);
+      if (isHit && how === 'not sent') throw new Error('the connection was refused');
+      const answer = await ledger.store.claim(request);
+      if (isHit) throw new Error('the connection was lost');
+      return answer;
+    };
+    const { post } = await open({ ...ledger.store, claim });
+    const begin = (suffix = '') => post('jobs/begin', { ...nightly, token: token + suffix });
+    for (const _ of [1, 2]) expect(await begin()).toMatchObject({ status: 503 });
+    isDown = false;
+    const begun = await begin();
+    expect(begun.body.outcome).toBe('execute');
+    // Its answer may be lost too.
+    expect((await begin()).body).toMatchObject({ outcome: 'execute', fence: begun.body.fence });
+    expect((await begin('-2')).body.outcome).toBe('busy');
+  },
+);
+
+test('a job that is in doubt is not called busy where the first answer was lost', async () => {
+  const { store } = openLedger();
+  const { post } = await open(store);
+  const held = { ...nightly, afterFailure: 'hold', token };
+  const { attempt, lock } = (await post('jobs/begin', held)).body;
+  await post('settle', { attempt, outcome: 'unknown', error: { message: 'failed: no network; held' } });
+  await post('settle', { attempt: lock, outcome: 'notLanded' });
+  for (const _ of [1, 2])
+    expect(await post('jobs/begin', { ...held, token: `${token}-2` })).toMatchObject({
+      status: 409,
+      body: { code: 'IN_DOUBT' },
+    });
+});
+
 /** Whatever a server still does in the background is done before it is closed. */
 async function expectHeld({ server }: Awaited<ReturnType<typeof open>>, store: Store): Promise<void> {
   await server.close(0);

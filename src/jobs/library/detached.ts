@@ -164,20 +164,38 @@ export async function detachJob(
     throw error;
   }
 
-  /** Undefined: it is held. A holder that is known to be dead is recorded as such by the look, and does not count. */
+  /** Undefined: it is held. */
   async function claimLock(): Promise<DetachedClaim | undefined> {
+    for (let nth = 0; nth < lockTokens; nth += 1) {
+      const claimed = await tryLock(claimant.token && shortDigest('lock', claimant.token, ...nthPart(nth)));
+      if (!('holder' in claimed)) return claimed;
+      // An earlier request with this token gave the lock back, or took it and its answer was lost. A token claims once.
+      const mayBeOwn = claimed.holder === undefined || claimed.holder.record.owner === claimant.owner;
+      if (claimant.token === undefined || !mayBeOwn) return undefined;
+    }
+    return undefined;
+  }
+
+  /** A holder that is known to be dead is recorded as such by the look, and does not count. */
+  async function tryLock(token: string | undefined): Promise<DetachedClaim | { holder: Holder | undefined }> {
     for (const isLast of [false, true]) {
-      const own = { ...claimant, token: claimant.token && shortDigest('lock', claimant.token) };
-      const claimed = await detachTool(semel, lockOf, args, {}, own);
+      const claimed = await detachTool(semel, lockOf, args, {}, { ...claimant, token });
       if ('ticket' in claimed) return claimed;
       if (claimed.ok || claimed.error.code !== 'IN_FLIGHT')
         throw claimed.ok ? heldForGood(job) : claimed.error;
       const { key } = await keyOf(lockOf, args);
       const { holder } = await findHolder(semel, livenessFolder(facts.kind, facts.location), key);
-      if (holder !== undefined || isLast) return undefined;
+      if (holder !== undefined || isLast) return { holder };
     }
-    return undefined;
+    return { holder: undefined };
   }
+}
+
+/** How often a repeated request may take the lock again. */
+const lockTokens = 8;
+
+function nthPart(nth: number): readonly string[] {
+  return nth === 0 ? [] : [String(nth)];
 }
 
 export interface DetachedStep {
