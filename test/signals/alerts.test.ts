@@ -246,6 +246,20 @@ test('two watchers at once send each doubt once', async () => {
   expect(new Set(got.map(({ event }) => event.id)).size).toBe(20);
 });
 
+test('the end of a doubt is sent where only the answer to its alert was lost', async () => {
+  const { semel, refund, watch } = await ledger();
+  const { url, got } = await receiver((_, count) => (count === 1 ? (response) => response.destroy() : 204));
+  await refund.try({ payment: 'pay_1' });
+  expect(await watch([webhookTarget(url, secrets)]).pass()).toEqual({ sent: 0, unsent: 1 });
+  const [record] = (await semel.doubts.list()).items;
+  await semel.doubts.resolve(record?.ref as string, 'landed');
+  const watcher = watch([webhookTarget(url, secrets)]);
+  expect(await watcher.pass()).toEqual({ sent: 1, unsent: 0 });
+  expect(await watcher.pass()).toEqual({ sent: 0, unsent: 0 });
+  const id = `${record?.id}.1`;
+  expect(got.map(({ event }) => event.id)).toEqual([`${id}.opened`, `${id}.resolved`]);
+});
+
 test('what is decided before it could be sent is not sent', async () => {
   const { semel, refund, watch } = await ledger();
   const { url, got } = await receiver(() => 500);

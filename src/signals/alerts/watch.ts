@@ -58,6 +58,13 @@ interface AlertArgs {
   readonly doubt: Doubt;
 }
 
+interface Opened {
+  readonly doubt: Doubt;
+  readonly ref: string;
+  /** False: it may have been. */
+  readonly isSent: boolean;
+}
+
 const disabledTool = 'alerts.disabled';
 
 export function createWatch(options: WatchOptions): Watch {
@@ -154,37 +161,37 @@ export function createWatch(options: WatchOptions): Watch {
       yield attend('opened', doubt);
     }
     const open = new Set(doubts.map(({ id }) => id));
-    for await (const { doubt, ref } of listOpened(target)) {
+    for await (const alert of listOpened(target)) {
       if (isEnding) return;
+      const { doubt } = alert;
       if (open.has(doubt.id) || (await decide(doubt)) === undefined) continue;
       const outcome = await attend('resolved', doubt);
       // Its end was announced, or never will be: it need not be looked at again.
       if (outcome === 'sent' || outcome === 'done' || outcome === 'given up')
-        await forgetOpened(ref, keyOf('opened', target, doubt));
+        await forgetOpened(alert, target);
       yield outcome;
     }
   }
 
-  async function* listOpened(
-    target: Target,
-  ): AsyncGenerator<{ readonly doubt: Doubt; readonly ref: string }> {
+  /** Also those that may have been sent: a target that got one waits for its end. */
+  async function* listOpened(target: Target): AsyncGenerator<Opened> {
     const prefix = keyOf('opened', target, { id: '' });
-    const list = (from: { readonly after?: string }) =>
-      semel.records.list({
-        contract: opened.contract.name,
-        prefix,
-        status: 'succeeded',
-        limit: 200,
-        ...from,
-      });
-    for await (const { args, expired, ref } of items(list))
-      if (!expired && args !== undefined) yield { doubt: (args as AlertArgs).doubt, ref };
+    for (const status of ['succeeded', 'unknown', 'running'] as const) {
+      const query = { contract: opened.contract.name, prefix, status, limit: 200 };
+      for await (const { args, expired, inDoubt, ref } of items((from) =>
+        semel.records.list({ ...query, ...from }),
+      ))
+        if (!expired && args !== undefined && (inDoubt || status === 'succeeded'))
+          yield { doubt: (args as AlertArgs).doubt, ref, isSent: !inDoubt };
+    }
   }
 
-  async function forgetOpened(ref: string, key: string): Promise<void> {
-    sentKeys.delete(key);
+  async function forgetOpened({ doubt, ref, isSent }: Opened, target: Target): Promise<void> {
+    sentKeys.delete(keyOf('opened', target, doubt));
+    const act = { by: 'semel watch', note: 'its end was announced' };
     try {
-      await semel.records.forget(ref, { by: 'semel watch', note: 'its end was announced' });
+      const settled = isSent ? ref : (await semel.doubts.resolve(ref, 'landed', act)).ref;
+      await semel.records.forget(settled, act);
     } catch (error) {
       // Another watcher was faster.
       if (!isSemelError(error, 'RESOLVE_STALE') && !isSemelError(error, 'INVALID_ARGS')) throw error;
