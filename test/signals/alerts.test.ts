@@ -22,12 +22,14 @@ import {
   type Target,
   webhookTarget,
 } from '../../src/signals/index.ts';
+import { memoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
 import { eventually } from '../cli/place.ts';
 import { receiver } from './receiver.ts';
 
-async function ledger() {
+async function ledger(own?: Store) {
   const folder = mkdtempSync(join(tmpdir(), 'semel-alerts-'));
-  const store = await storeAt(`sqlite:${join(folder, 'ledger.db')}`, {});
+  const store = own ?? (await storeAt(`sqlite:${join(folder, 'ledger.db')}`, {}));
   const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });
   onTestFinished(async () => {
     await semel.close({ grace: 0 });
@@ -280,6 +282,36 @@ test('younger doubts than asked for are left to the next call', async () => {
     sent: 0,
     unsent: 0,
   });
+});
+
+test('a doubt whose call is tried again and again grows old', async () => {
+  let aheadMs = 0;
+  const time = () => ({
+    wall: Date.now() + aheadMs,
+    mono: performance.now() + aheadMs,
+    boot: 'b',
+    steady: true,
+  });
+  const store = { ...memoryStore({ time }), close: async () => undefined };
+  const { watch } = await ledger(store);
+  const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });
+  const pay = semel.tool({
+    ...{ name: 'pay', effect: 'irreversible', per: 'ever' },
+    provider: { name: 'shop.pay', window: '60d', sentBy: 'tool' },
+    run: (_: { to: string }) => {
+      throw new Error('timeout');
+    },
+  });
+  const { url } = await receiver();
+  const watcher = watch([webhookTarget(url, secrets)], { olderMs: 300_000 });
+  for (let minute = 0; minute < 5; minute += 1) {
+    await pay.try({ to: 'ann' });
+    expect(await watcher.pass()).toEqual({ sent: 0, unsent: 0 });
+    aheadMs += 60_000;
+  }
+  await pay.try({ to: 'ann' });
+  expect(await watcher.pass()).toEqual({ sent: 1, unsent: 0 });
+  await semel.close({ grace: 0 });
 });
 
 test('a command gets the event on its standard input; one that fails is tried again', async () => {

@@ -32,8 +32,8 @@ export async function findDoubts(
         ledger.list({ namespace, status, inDoubt: true, limit: 200, ...from });
       for await (const record of items(list)) {
         const doubt = toDoubt(record, needsDecision);
-        const since = record.lastDispatchedAt ?? record.updatedAt;
-        if (doubt !== undefined && (record.readAt || Date.now()) - since >= olderMs) found.push(doubt);
+        if (doubt !== undefined && (record.readAt || Date.now()) - sinceOf(record) >= olderMs)
+          found.push(doubt);
       }
     }
   return found.sort((a, b) => (a.openedAt < b.openedAt ? -1 : a.openedAt > b.openedAt ? 1 : 0));
@@ -60,6 +60,12 @@ function toDoubt(record: StoredRecord, needsDecision: (record: RecordInfo) => bo
     ...(remoteRef === undefined ? {} : { remoteRef }),
     ...(providerKey === undefined ? {} : { providerKey }),
   };
+}
+
+/** A doubt whose call is tried again and again is not younger for that: it would never be old enough. */
+function sinceOf(record: StoredRecord): number {
+  const { fence, firstDispatchedAt, lastDispatchedAt, updatedAt } = record;
+  return (openFence(record) === fence ? lastDispatchedAt : firstDispatchedAt) ?? updatedAt;
 }
 
 /** The attempt that is not accounted for. A later attempt, or a verifier that finds nothing out, leaves it as it is. */
