@@ -95,6 +95,15 @@ test('a handler that threw may have had its effect: 503 without repeating it, un
   expect(runs).toBe(1);
 });
 
+test('a handler that returned a generator has not run: 503, and it is in doubt', async () => {
+  const handled: string[] = [];
+  const { post } = endpoint(function* ({ id }) {
+    yield handled.push(id);
+  });
+  for (const _ of [1, 2]) expect(await post()).toMatchObject({ status: 503, body: { code: 'IN_DOUBT' } });
+  expect(handled).toEqual([]);
+});
+
 test('a handler that reports "not landed" is answered with 503, and the next delivery runs it', async () => {
   let runs = 0;
   const { post } = endpoint(() => {

@@ -6,6 +6,7 @@ import type { ContractDefinition } from '../../core/contract/contract.ts';
 import { type Duration, durationMs } from '../../core/contract/duration.ts';
 import { checkKnown, fieldNames } from '../../core/contract/known-fields.ts';
 import { isSemelError, SemelError } from '../../core/errors.ts';
+import { isLazy } from '../../core/plain.ts';
 import type { Verification, VerifyContext } from '../../core/verification.ts';
 import { engineOf, type Semel } from '../../semel/index.ts';
 import { BodyRefused, readBody } from '../body.ts';
@@ -61,7 +62,8 @@ export function receive<Event>(
       redact: redact ? ['event'] : [],
       keepMs: keepLongEnough(name, keepFor, source.retriesFor, source.name),
       run: async ({ event }, ctx) => {
-        await handler(event, ctx);
+        // What it returns is not kept, so the call itself cannot see that nothing has run.
+        if (isLazy(await handler(event, ctx))) throw lazyHandler(name);
       },
       verify: verify && (async ({ event }, ctx) => verify(event, ctx)),
     },
@@ -146,6 +148,12 @@ function checkSource(source: WebhookSource, handler: unknown): void {
       `${name}: the handler is missing.`,
       'Write receive(semel, source, async (event) => …).',
     );
+}
+
+function lazyHandler(name: string): Error {
+  return new Error(
+    `The handler of ${name} returned a generator, whose body has not run: await it inside the handler`,
+  );
 }
 
 function accept(isReplay: boolean): Response {
