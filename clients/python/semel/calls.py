@@ -426,6 +426,9 @@ def settle(call: Call, context: _Base, ended: Ended) -> Talk[Outcome[Any]]:
             lost = Unrecorded(f"{call.tool} is done, but the ledger did not take the record.", value=ended.value)
             lost.__cause__ = error
             error = lost
+        elif ended.outcome == "succeeded" and error.value is None:
+            # Also of a record that was removed meanwhile: it is done, whatever the ledger says.
+            error.value = ended.value
         elif ended.thrown is not None:
             error.__cause__ = ended.thrown
         error.is_report = True

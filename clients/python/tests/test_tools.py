@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import contextvars
 import dataclasses
 import datetime
+import sqlite3
 import threading
 import unittest
 import unittest.mock
@@ -358,6 +360,18 @@ class Calls(Place):
         self.assertEqual(len(seen), 1)
         with self.assertRaises(semel.ResultOmitted):
             loose(1)
+
+    def test_a_success_whose_record_was_removed_keeps_its_value(self) -> None:
+        @semel.tool("removed", per="ever")
+        def removed(n: int) -> str:
+            for file in self.folder.rglob("*.db"):
+                with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as ledger:
+                    ledger.execute("DELETE FROM records WHERE id = (SELECT max(id) FROM records)")
+            return "tx_1"
+
+        with self.assertRaises(semel.Unrecorded) as done:
+            removed(1)
+        self.assertEqual(done.exception.value, "tx_1")
 
     def test_the_lease_is_renewed_while_it_runs(self) -> None:
         @semel.tool("slow", per="ever", lease="1s")
