@@ -32,6 +32,7 @@ from .errors import (
     Reentrant,
     Rejected,
     SemelError,
+    StoreUnavailable,
     Unrecorded,
 )
 from .transport import Request
@@ -430,6 +431,9 @@ def settle(call: Call, context: _Base, ended: Ended) -> Talk[Outcome[Any]]:
             # Also of a record that was removed meanwhile: it is done, whatever the ledger says.
             error.value = ended.value
         elif ended.thrown is not None:
+            if error.code == "STORE_UNAVAILABLE":
+                # Its own words are about a request that has run nothing.
+                error = unreported(call.tool, ended)
             error.__cause__ = ended.thrown
         error.is_report = True
         return Outcome(False, None, error, None)
@@ -440,6 +444,14 @@ def settle(call: Call, context: _Base, ended: Ended) -> Talk[Outcome[Any]]:
             return Outcome(True, restore(answer["value"], call.returns), None, receipt)
         return Outcome(False, None, _as_reported(call, ended, receipt), receipt)
     return Outcome(True, ended.value, None, receipt)
+
+
+def unreported(name: str, ended: Ended) -> SemelError:
+    """How it ended is not on record: the next call waits for the lease, and then tells."""
+    return StoreUnavailable(
+        f"{name} ended ({_error_of(ended.thrown)['message']}), and the ledger did not take the report.",
+        corrective_action="It was run, and may have landed. Call again when the ledger answers: it repeats nothing that may have landed.",
+    )
 
 
 def _as_reported(call: Call, ended: Ended, receipt: Receipt | None) -> SemelError:

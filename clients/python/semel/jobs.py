@@ -21,7 +21,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload
 from .calls import Call, Ended, Outcome, Running, _Base, as_report, check_done, is_word, run, run_async, worker_name
 from .client import Client, Talk, default_client
 from .encoding import encode, restore
-from .errors import Failed, NotCanonical, SemelError
+from .errors import Failed, NotCanonical, SemelError, Unrecorded
 from .identity import within
 from .tools import Duration, _Shape, milliseconds
 from .transport import Request
@@ -224,6 +224,14 @@ class _Job:
         error.is_report = True
         return error
 
+    def _check_unsettled(self, ended: Ended, error: SemelError) -> None:
+        """What the function itself raised is told first: the error of its report would hide it."""
+        if ended.thrown is not None:
+            return
+        if error.code not in ("STORE_UNAVAILABLE", "INVALID_ARGS"):
+            raise error
+        raise Unrecorded(f"{self.name} is done, but the ledger did not take the record.", value=ended.value) from error
+
     @property
     def _holds(self) -> bool:
         return self._terms.get("afterFailure") == "hold"
@@ -254,7 +262,10 @@ class Job(_Job, Generic[R]):
                     check_done(self.name, ended.value)
             except BaseException as thrown:
                 ended = Ended("failed", thrown=thrown)
-            client.drive(context._settle(ended, self._holds, time.monotonic() - started))
+            try:
+                client.drive(context._settle(ended, self._holds, time.monotonic() - started))
+            except SemelError as error:
+                self._check_unsettled(ended, error)
         if ended.thrown is not None:
             if not isinstance(ended.thrown, Exception):
                 raise ended.thrown
@@ -287,7 +298,10 @@ class AsyncJob(_Job, Generic[R]):
                     check_done(self.name, ended.value)
             except BaseException as thrown:
                 ended = Ended("failed", thrown=thrown)
-            await asyncio.shield(client.drive_async(context._settle(ended, self._holds, time.monotonic() - started)))
+            try:
+                await asyncio.shield(client.drive_async(context._settle(ended, self._holds, time.monotonic() - started)))
+            except SemelError as error:
+                self._check_unsettled(ended, error)
         if ended.thrown is not None:
             if not isinstance(ended.thrown, Exception):
                 raise ended.thrown

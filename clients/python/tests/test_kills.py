@@ -235,6 +235,43 @@ print(race(1))
                 raise
         self.assertEqual(ends, [0])
 
+    def test_what_was_run_is_not_told_as_if_nothing_was(self) -> None:
+        def lose_the_ledger() -> None:
+            os.environ["SEMEL_COMMAND"] = "/nowhere/semel"
+            for pid in self.servers():
+                os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: not self.servers(), "the server is gone")
+
+        @semel.tool("sent", per="ever")
+        def sent(ok: bool) -> str:
+            lose_the_ledger()
+            if not ok:
+                raise OSError("reset")
+            return "tx_1"
+
+        @semel.job("written", per="ever")
+        def written(job: semel.JobContext) -> str:
+            lose_the_ledger()
+            return "file"
+
+        @semel.job("broken", per="ever")
+        def broken(job: semel.JobContext) -> str:
+            lose_the_ledger()
+            raise KeyboardInterrupt
+
+        command = os.environ["SEMEL_COMMAND"]
+        for run, kind, value in (
+            (lambda: sent(True), semel.Unrecorded, "tx_1"),
+            (lambda: sent(False), semel.StoreUnavailable, None),
+            (written.run, semel.Unrecorded, "file"),
+            (broken.run, KeyboardInterrupt, None),
+        ):
+            os.environ["SEMEL_COMMAND"] = command
+            with self.assertRaises(kind) as told:
+                run()
+            self.assertEqual(getattr(told.exception, "value", None), value)
+            self.assertNotIn("Nothing was run", str(told.exception))
+
     def test_the_server_ends_when_nobody_asks(self) -> None:
         self.finish(self.start(self.RACE, str(self.folder), env={"SEMEL_IDLE": "1s"}))
         wait_until(lambda: not self.servers(), "the server ends")
