@@ -299,6 +299,41 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
     expect(prompt).toMatch(/"output":\{"type":"error-json","value":\{"code":"IN_DOUBT"/);
   });
 
+  test('1.5 what a tool of an MCP client returns as an error is not recorded as done', async () => {
+    let calls = 0;
+    const fail = async () => {
+      calls += 1;
+      return { isError: true, content: [{ type: 'text', text: 'socket hang up' }] };
+    };
+    const tools = guard(semel, { refund: { inputSchema, execute: fail } }, policy);
+    const model = scripted(Model, [[refundCall], [refundCall]]);
+    await inTurn(() => generate(model, tools));
+    const prompt = JSON.stringify(model.doGenerateCalls.at(-1)?.prompt);
+    expect(prompt.match(/"output":\{"type":"error-json","value":\{"code":"IN_DOUBT"/g)).toHaveLength(2);
+    expect(prompt).toContain('socket hang up');
+    expect(prompt).not.toContain('already done');
+    expect(calls).toBe(1);
+    expect((await semel.doubts.list()).items).toHaveLength(1);
+  });
+
+  test('1.5 `classify` may say what such an error means', async () => {
+    let calls = 0;
+    const fail = async () => {
+      calls += 1;
+      return { isError: true, content: [{ type: 'text', text: 'not found' }], code: 404 };
+    };
+    const classify = (error: unknown) =>
+      (error as { result?: { code?: number } }).result?.code === 404 ? ('notLanded' as const) : undefined;
+    const tools = guard(
+      semel,
+      { refund: { inputSchema, execute: fail } },
+      { refund: { ...policy.refund, classify } },
+    );
+    for (const id of ['call_a', 'call_b'])
+      expect(await inTurn(() => execute(tools.refund, id))).toMatchObject({ code: 'NOT_LANDED' });
+    expect(calls).toBe(2);
+  });
+
   test('1.5 every later request with the same messages contains the line', async () => {
     const tools = guard(semel, { refund: { inputSchema, execute: () => ({ id: 're_1' }) } }, policy);
     for (const id of ['call_a', 'call_b']) await inTurn(() => execute(tools.refund, id));

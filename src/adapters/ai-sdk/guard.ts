@@ -13,6 +13,7 @@ import {
   type Policy,
 } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
+import { refuseErrorResult } from './error-result.ts';
 import { createModelNotes, type ModelNotes, toModelOutput } from './model-output.ts';
 import { lastPart, wrapExecute } from './streamed.ts';
 import type {
@@ -69,7 +70,8 @@ function wrapTool(tool: AiTool, guarding: Guard, execute: AnyFunction, notes: Mo
     const { toolCallId, abortSignal: signal, messages } = options;
     const identity = () =>
       guessIdentity(withoutSystem(messages), { isUser, callsIn, first: firstCall(messages, toolCallId) });
-    const answer: Answer = await guarding.call({ args: input, toolCallId, signal, identity }, run);
+    const checked = async (args: unknown) => refuseErrorResult(await run(args));
+    const answer: Answer = await guarding.call({ args: input, toolCallId, signal, identity }, checked);
     if (!answer.ok) return answer.error;
     const { value: output, note } = answer;
     if (toolCallId !== undefined) notes.set({ toolCallId, input, output }, note);
@@ -80,7 +82,9 @@ function wrapTool(tool: AiTool, guarding: Guard, execute: AnyFunction, notes: Mo
     execute: wrapExecute(execute, call),
     toModelOutput: (asked: never) => toModelOutput(tool.toModelOutput?.bind(tool), notes, asked),
   };
-  return guarding.makeTestable(guarded, async (args) => lastPart(await execute(args, { messages: [] })));
+  return guarding.makeTestable(guarded, async (args) =>
+    refuseErrorResult(await lastPart(await execute(args, { messages: [] }))),
+  );
 }
 
 function ownTool(tool: { readonly input: unknown; readonly description: unknown }): AiTool {
