@@ -22,6 +22,8 @@ async function open() {
     mayDefine: false,
     tokens: [
       entry('scraper', 'read', '*'),
+      entry('all', 'execute', '*'),
+      entry('rest', 'read', '(other)'),
       entry('shop', 'execute', 'shop'),
       entry('other', 'execute', 'other'),
     ],
@@ -32,10 +34,10 @@ async function open() {
   });
   onTestFinished(() => server.close(0));
   const headers = (name: string) => ({ authorization: `Bearer ${tokenOf(name)}` });
-  const post = async (name: string, path: string, body: object) => {
+  const post = async (name: string, path: string, body: object, more: Record<string, string> = {}) => {
     const response = await fetch(`${server.url}/v1/${path}`, {
       method: 'POST',
-      headers: { ...headers(name), 'content-type': 'application/json' },
+      headers: { ...headers(name), 'content-type': 'application/json', ...more },
       body: JSON.stringify(body),
     });
     return (await response.json()) as { readonly attempt: string };
@@ -74,4 +76,24 @@ test('a token for all namespaces sees every call and doubt, a token for one only
   expect(own.series.filter(({ labels }) => labels.namespace === 'other')).toEqual([]);
   expect(seen).toContain('/metrics');
   expect((await fetch(`${server.url}/metrics`)).status).toBe(401);
+});
+
+test('what is summed up of many namespaces is for no token of one', async () => {
+  const { post, scrape } = await open();
+  for (let n = 0; n < 60; n += 1)
+    await post(
+      'all',
+      'begin',
+      { tool: 'refund', args: { payment: 'pay_1' } },
+      { 'semel-namespace': `shop${n}` },
+    );
+  const all = await scrape('scraper');
+  expect(all.find('semel_in_flight', { namespace: '(other)', tool: 'other' })).toBe(10);
+  for (const name of ['other', 'rest']) {
+    const { series } = await scrape(name);
+    expect(
+      series.filter(({ labels }) => 'namespace' in labels),
+      name,
+    ).toEqual([]);
+  }
 });

@@ -86,8 +86,20 @@ test('tools beyond the limit share one label, and so do namespaces', () => {
     made.add(`${namespace} ${tool}`);
   }
   expect(made.size).toBeLessThanOrEqual(maxTools + 52);
-  expect(scopes.of('shop299', 'tool4999')).toEqual({ namespace: 'other', tool: 'other' });
+  expect(scopes.of('shop299', 'tool4999')).toEqual({ namespace: '(other)', tool: 'other' });
   expect(scopes.of('shop0', 'tool0')).toEqual({ namespace: 'shop0', tool: 'tool0' });
+});
+
+test('open records of many tools are series that a scraper takes, once each', async () => {
+  const store = memoryStore();
+  const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });
+  const metrics = prometheus(semel);
+  for (let n = 0; n < maxTools + 20; n += 1)
+    await semel.once(`tool${n}`, 'x', () => Promise.reject(new Error('gone'))).catch(() => undefined);
+  await semel.once('other', 'x', () => Promise.reject(new Error('gone'))).catch(() => undefined);
+  const { find } = readExposition(await metrics.text());
+  expect(find('semel_in_doubt', { namespace: 'shop', tool: 'other' })).toBe(21);
+  expect(find('semel_in_doubt', { namespace: 'shop', tool: 'tool0' })).toBe(1);
 });
 
 test('a store that does not answer is down, and the rest is still told', async () => {

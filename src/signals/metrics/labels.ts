@@ -6,31 +6,40 @@ export interface Scope {
 }
 
 /** What is beyond the limit shares one series. */
-export const otherName = 'other';
+const otherName = 'other';
+/** The sum over namespaces: for no reader that is confined to one, whatever that is called. */
+export const otherNamespaces = '(other)';
 
 export const maxTools = 100;
 const maxNamespaces = 50;
 
 export interface Scopes {
+  /** One object per series: they are counted by it. */
   of(namespace: string, contract: string): Scope;
 }
 
 export function createScopes(): Scopes {
   const namespaces = new Set<string>();
   const known = new Map<string, Scope>();
+  /** Of what is beyond the limit: one per namespace that is known, and one for the rest. */
+  const others = new Map<string, Scope>();
+  const share = (namespace: string) => {
+    const scope = others.get(namespace) ?? { namespace, tool: otherName };
+    others.set(namespace, scope);
+    return scope;
+  };
   return {
     of(name, contract) {
       const tool = toTool(contract);
       const id = `${name}\0${tool}`;
       const found = known.get(id);
       if (found !== undefined) return found;
-      const isKnown = namespaces.has(name) || namespaces.size < maxNamespaces;
-      if (isKnown) namespaces.add(name);
-      const scope = {
-        namespace: isKnown ? name : otherName,
-        tool: isKnown && known.size < maxTools ? tool : otherName,
-      };
-      if (known.size < maxTools) known.set(id, scope);
+      if (!namespaces.has(name) && namespaces.size >= maxNamespaces) return share(otherNamespaces);
+      namespaces.add(name);
+      // A tool may have this name, too.
+      if (known.size >= maxTools || tool === otherName) return share(name);
+      const scope = { namespace: name, tool };
+      known.set(id, scope);
       return scope;
     },
   };

@@ -6,7 +6,7 @@ import { createLedger, type SemelEvents } from '../../ledger/index.ts';
 import { isInternalNamespace, overrideStore, type Semel } from '../../semel/index.ts';
 import type { Store } from '../../store/store.ts';
 import { counter, expose, type Family, gauge, histogram, type Labels, type Sample } from './exposition.ts';
-import { createScopes, type Scope } from './labels.ts';
+import { createScopes, otherNamespaces, type Scope } from './labels.ts';
 import { countOpen, type OpenRecords } from './open-records.ts';
 
 export interface MetricsOptions {
@@ -153,7 +153,8 @@ export function createMetrics({ store, version, namespaces }: MetricsOptions): M
       ];
       return expose(
         families,
-        ({ namespace: of }) => namespace === undefined || of === undefined || of === namespace,
+        ({ namespace: of }) =>
+          namespace === undefined || of === undefined || (of === namespace && of !== otherNamespaces),
       );
     },
   };
