@@ -3,6 +3,7 @@
 
 import { formatRef } from '../call/index.ts';
 import { shortDigest } from '../core/key/key.ts';
+import type { Page, StoredRecord } from '../store/store.ts';
 import type { Context } from './endpoint.ts';
 import { object, type Read, text } from './schema.ts';
 import type { Space } from './space.ts';
@@ -18,6 +19,8 @@ export interface Stream {
 }
 
 const everyMs = 1_000;
+/** Asking takes at most one part in this of the time. */
+const share = 10;
 /** Proxies and clients give up a connection on which nothing happens. */
 const keepAliveMs = 15_000;
 
@@ -86,24 +89,39 @@ function watch(space: Space, listener: Listener): () => void {
 async function look(space: Space, known: Watch): Promise<void> {
   known.isLooking = true;
   while (known.listeners.size > 0) {
+    const askedAt = performance.now();
     const pulse = await pulseOf(space).catch(() => known.last);
     if (pulse !== undefined && known.last !== undefined && pulse !== known.last)
       for (const tell of known.listeners) tell(pulse);
     known.last = pulse ?? known.last;
-    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    // What is open may be large: looking at it must leave the store to others.
+    const pauseMs = Math.max(everyMs, share * (performance.now() - askedAt));
+    await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, keepAliveMs)));
   }
   known.isLooking = false;
   known.last = undefined;
 }
 
+const maxOpen = 200;
+/** A record may have a megabyte. */
+const openAtOnce = 50;
+
 /** Without a count of writes, what is open stands for the rest. */
 async function pulseOf({ engine }: Space): Promise<string> {
   const { store, namespace } = engine;
   if (store.recent !== undefined) return store.recent.pulse();
-  const pages = await Promise.all(
-    (['unknown', 'running'] as const).map((status) => store.list({ namespace, status, limit: 200 })),
-  );
-  const open = pages.flatMap(({ items }) => items.map(({ key, fence, status }) => [key, fence, status]));
+  const open: (readonly [string, number, string])[] = [];
+  for (const status of ['unknown', 'running'] as const) {
+    let after: string | undefined;
+    let looked = 0;
+    do {
+      const from = after === undefined ? {} : { after };
+      const page: Page<StoredRecord> = await store.list({ namespace, status, limit: openAtOnce, ...from });
+      for (const { key, fence, status: is } of page.items) open.push([key, fence, is]);
+      looked += page.items.length;
+      after = page.next;
+    } while (after !== undefined && looked < maxOpen);
+  }
   // Keys are long, and every listener is sent it.
   return shortDigest('pulse', JSON.stringify(open));
 }

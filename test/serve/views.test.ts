@@ -15,6 +15,7 @@ import { search } from '../../src/server/search.ts';
 import type { Space } from '../../src/server/space.ts';
 import { showStats } from '../../src/server/stats.ts';
 import { showSummary } from '../../src/server/summary.ts';
+import { createMetrics, createWatch } from '../../src/signals/index.ts';
 import { memoryStore } from '../../src/store/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
 
@@ -235,6 +236,20 @@ test('what is open is counted without holding more than a page of records', asyn
   });
   const space = { engine: { store: counted, namespace: 'shop' } } as unknown as Space;
   expect(await showSummary({}, { space } as Context)).toMatchObject({ inDoubt: 120, inFlight: 0 });
+  const metrics = createMetrics({ store: counted, version: '1' });
+  expect(await metrics.text()).toContain('semel_in_doubt{namespace="shop",tool="pay"} 120');
+  const { stream } = (await listen({}, { space } as Context)) as Stream;
+  const stop = new AbortController();
+  const listening = stream(() => undefined, stop.signal);
+  const watch = createWatch({
+    store: counted,
+    ...{ namespace: 'shop', targets: [], olderMs: 0, needsDecision: () => true },
+    ...{ optionsFor: () => '', onAlert: () => undefined, onWarning: () => undefined },
+  });
+  await watch.pass();
+  await watch.close();
+  stop.abort();
+  await listening;
   expect(most).toBeLessThanOrEqual(50);
 });
 

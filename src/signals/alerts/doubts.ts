@@ -16,6 +16,9 @@ export interface Looking {
   readonly olderMs: number;
 }
 
+/** A record may have a megabyte. */
+const recordsAtOnce = 50;
+
 /** Oldest first. */
 export async function findDoubts(
   ledger: Ledger,
@@ -29,7 +32,7 @@ export async function findDoubts(
   for (const namespace of names)
     for (const status of ['unknown', 'running'] as const) {
       const list = (from: { readonly after?: string }) =>
-        ledger.list({ namespace, status, inDoubt: true, limit: 200, ...from });
+        ledger.list({ namespace, status, inDoubt: true, limit: recordsAtOnce, ...from });
       for await (const record of items(list)) {
         const doubt = toDoubt(record, needsDecision);
         if (doubt !== undefined && (record.readAt || Date.now()) - sinceOf(record) >= olderMs)

@@ -14,6 +14,8 @@ export interface OpenRecords {
 
 /** A scrape must stay cheap: a ledger with more open records than this needs no exact figure. */
 const maxRecords = 20_000;
+/** A record may have a megabyte. */
+const recordsAtOnce = 50;
 
 export async function countOpen(
   ledger: Ledger,
@@ -27,7 +29,7 @@ export async function countOpen(
   for (const namespace of namespaces) {
     for (const status of ['unknown', 'running'] as const) {
       const list = (from: { readonly after?: string }) =>
-        ledger.list({ namespace, status, limit: 500, ...from });
+        ledger.list({ namespace, status, limit: recordsAtOnce, ...from });
       for await (const record of items(list)) {
         if (left-- <= 0) return { inDoubt, inFlight, oldestDoubt };
         const scope = scopes.of(namespace, record.contract);
