@@ -2,7 +2,9 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -34,4 +36,39 @@ test('serves the page and prints a link that works once, with the role that was 
   child.kill('SIGTERM');
   const [code] = await once(child, 'exit');
   expect(code).toBe(0);
+});
+
+test('a server that answers with markup instead of a code gets nothing into the page that opens', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'semel-ui-'));
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  const server = createServer((_, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ code: 'x"><script>alert(1)</script>\u001b]0;title\u0007' }));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const command = process.env.SEMEL_BUILT_COMMAND ?? '';
+  const child = spawn(process.execPath, [command, 'ui', '--url', `http://127.0.0.1:${port}`], {
+    env: {
+      PATH: process.env.PATH,
+      HOME: home,
+      DISPLAY: ':99',
+      BROWSER: '/bin/true',
+      SEMEL_TOKEN: 'a-token-that-is-long-enough-to-be-one',
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (part: Buffer) => {
+      said += part.toString();
+    });
+  const [code] = await once(child, 'close');
+  const folder = join(home, '.local/state/semel');
+  const pages = readdirSync(home, { recursive: true }).filter((name) => String(name).endsWith('.html'));
+  expect(pages.map((name) => readFileSync(join(folder, String(name)), 'utf8'))).toEqual([]);
+  expect(said).not.toContain('<script>');
+  expect(said).toContain('did not answer with a code');
+  expect(code).not.toBe(0);
 });

@@ -95,9 +95,16 @@ async function linkTo(url: string, token: string): Promise<string> {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: '{}',
+    redirect: 'error',
   });
   const { code, detail } = (await response.json()) as { readonly code?: string; readonly detail?: string };
-  if (response.ok && code !== undefined) return `${url}/#login=${code}`;
+  if (response.ok) {
+    // It gets into a page of this user's.
+    if (/^[\w-]{20,200}$/.test(code ?? '')) return `${url}/#login=${code}`;
+    throw new SemelError('NOT_PERMITTED', `${url} did not answer with a code for a login.`, {
+      next: 'Check --url: it may be another program.',
+    });
+  }
   throw new SemelError('NOT_PERMITTED', `${url} refused to log in: ${detail ?? response.status}`, {
     next: 'Check SEMEL_TOKEN.',
   });
