@@ -86,7 +86,7 @@ test('that failed after an accepted repeat is not told as done because `verify` 
   made.store.break('renew');
   await made.clock.advance(31_000);
   made.store.repair();
-  const locked = () => {
+  const locked = (_: Light): string => {
     throw new NotLanded('the lamp is locked');
   };
   const set = made.semel.tool({ ...base, per: 'turn', run: locked, verify });
