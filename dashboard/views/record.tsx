@@ -5,6 +5,7 @@ import { useData } from '../api.ts';
 import { lanesOf, type Moment } from '../lanes.ts';
 import { Ago, Badge, Empty, errorOf, Head, Load, sinceOf, stateOf, Text, Value } from '../parts.tsx';
 import { linkTo } from '../place.ts';
+import { findProviderPage } from '../provider-page.ts';
 import { ResolveDialog, verdicts } from '../resolve.tsx';
 import { clock, duration, many, shellWord } from '../text.ts';
 import type { HistoryEvent, RecordInfo } from '../types.ts';
@@ -113,6 +114,7 @@ function Details(props: {
                   <Text text={record.remoteRef ?? record.providerKey ?? ''} max={200} />
                 </code>{' '}
                 at the target first.
+                <ProviderLink remoteRef={record.remoteRef} />
               </p>
             )}
             {early && (
@@ -374,10 +376,24 @@ function Facts({ record, namespace }: { readonly record: RecordInfo; readonly na
               ) : (
                 <Text text={text} max={1_000} />
               )}
+              {name === 'remote reference' && <ProviderLink remoteRef={text} />}
             </dd>
           </>
         ),
       )}
     </dl>
+  );
+}
+
+function ProviderLink({ remoteRef }: { readonly remoteRef: string | undefined }) {
+  const page = findProviderPage(remoteRef);
+  if (page === undefined) return null;
+  return (
+    <>
+      {' '}
+      <a href={page.url} target="_blank" rel="noopener noreferrer">
+        Open it at {page.title}
+      </a>
+    </>
   );
 }

@@ -27,7 +27,7 @@ function toolsOf(semel: Semel) {
     identity: ['payment'],
     run: async ({ payment }: { payment: string; amount: string; reason: string }, ctx) => {
       if (payment.startsWith('lost')) throw new Error('socket hang up');
-      ctx.note(`re_${payment}`);
+      ctx.note(`re_${payment.replaceAll('-', '0')}Qk3PZ2x8`);
       return { id: `re_${payment}`, status: 'succeeded' };
     },
   });
