@@ -12,6 +12,8 @@ export interface Logins {
   createCode(entry: TokenEntry): { readonly code: string; readonly expiresAt: Date };
   /** Undefined: it was used, is too old, or never existed. */
   redeem(code: string): Session | undefined;
+  /** How long what `tokens` found still counts; undefined: as long as the server runs. */
+  leftMs(entry: TokenEntry): number | undefined;
 }
 
 export interface Session {
@@ -24,7 +26,8 @@ export interface Session {
 
 const codeMs = 5 * 60_000;
 const sessionMs = 12 * 3_600_000;
-const maxKept = 1_000;
+/** Of one token: whoever makes more ends their own, not those of others. */
+const maxKept = 100;
 
 interface Kept {
   readonly entry: TokenEntry;
@@ -35,7 +38,7 @@ export function createLogins(tokens: Tokens, now: () => number = () => performan
   // By digest: the time of a lookup says nothing about the secret.
   const codes = new Map<string, Kept>();
   const sessions = new Map<string, Kept>();
-  const ofSessions = new WeakSet<TokenEntry>();
+  const ofSessions = new WeakMap<TokenEntry, number>();
   return {
     tokens: {
       find(shown) {
@@ -58,15 +61,21 @@ export function createLogins(tokens: Tokens, now: () => number = () => performan
       codes.delete(name);
       if (found === undefined || found.until <= now()) return undefined;
       const entry = { ...found.entry };
-      ofSessions.add(entry);
+      ofSessions.set(entry, now() + sessionMs);
       const session = keep(sessions, entry, sessionMs);
       const expiresAt = new Date(Date.now() + sessionMs);
       return { session, name: entry.name, role: entry.role, namespace: entry.namespace, expiresAt };
     },
+    leftMs(entry) {
+      const until = ofSessions.get(entry);
+      return until === undefined ? undefined : Math.max(0, until - now());
+    },
   };
 
   function keep(kept: Map<string, Kept>, entry: TokenEntry, ms: number): string {
-    for (const [name, { until }] of kept) if (until <= now() || kept.size >= maxKept) kept.delete(name);
+    for (const [name, { until }] of kept) if (until <= now()) kept.delete(name);
+    const own = [...kept].filter(([, each]) => each.entry.sha256 === entry.sha256);
+    for (const [name] of own.slice(0, Math.max(0, own.length - maxKept + 1))) kept.delete(name);
     const secret = randomBytes(32).toString('base64url');
     kept.set(digest(secret), { entry, until: now() + ms });
     return secret;

@@ -69,6 +69,13 @@ interface Reply {
   readonly stream?: Stream['stream'];
 }
 
+/** What a request has shown. */
+interface Seen {
+  credential?: Credential;
+  /** When its session ends. */
+  leftMs?: number | undefined;
+}
+
 const loginBody = object({ code: text({ max: 200 }) });
 
 const namespaceHeader = 'semel-namespace';
@@ -145,7 +152,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       if (!response.writableFinished) gone.abort();
     });
     if (!server.listening) response.shouldKeepAlive = false;
-    const seen: { credential?: Credential } = {};
+    const seen: Seen = {};
     const { socket } = request;
     const before = unanswered.get(socket) ?? 0;
     unanswered.set(socket, before + 1);
@@ -169,7 +176,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       response.writeHead(reply.status, { ...safeHeaders, ...reply.headers });
       streams += 1;
       await reply
-        .stream(writerOf(response), AbortSignal.any([gone.signal, closing.signal]))
+        .stream(writerOf(response), AbortSignal.any([gone.signal, closing.signal, ...endOf(seen.leftMs)]))
         .catch(() => undefined)
         .finally(() => {
           streams -= 1;
@@ -191,7 +198,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     path: string,
     held: Reservation,
     signal: AbortSignal,
-    seen: { credential?: Credential },
+    seen: Seen,
   ): Promise<Reply> {
     refuseOtherHosts(request, names);
     const page = request.method === 'GET' ? pages.find(path) : undefined;
@@ -234,6 +241,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       mayChoose: found.namespace === '*',
     };
     seen.credential = credential;
+    seen.leftMs = logins.leftMs(found);
     const choices = byPath.get(path);
     if (choices === undefined)
       throw new Refusal(404, `There is no ${path.slice(0, 200)}.`, 'See /openapi.json.');
@@ -276,6 +284,11 @@ async function run({ input, run: act }: Endpoint, given: unknown, context: Conte
 
 function isStream(body: object): body is Stream {
   return typeof (body as Partial<Stream>).stream === 'function';
+}
+
+/** A session that is over listens no longer. */
+function endOf(leftMs: number | undefined): readonly AbortSignal[] {
+  return leftMs === undefined ? [] : [AbortSignal.timeout(Math.ceil(leftMs))];
 }
 
 /** Ends the stream of a client that does not read: it must not fill the memory. */

@@ -1,9 +1,11 @@
 // What the dashboard reads, over real HTTP and a real SQLite ledger.
 
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { get as httpGet, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { limits } from '../../src/core/limits.ts';
 import { createSemel, day, hour, type Semel } from '../../src/index.ts';
 import { overrideStore } from '../../src/semel/index.ts';
@@ -166,6 +168,54 @@ test('a login code works once, and its session has the rights of its token', asy
     { authorization: `Bearer ${session.session}` },
   );
   expect(refused.status).toBe(403);
+});
+
+test('a session that is over listens no longer', async () => {
+  const { server } = await open();
+  const post = async (way: string, body: object) => {
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${secret('reader')}` };
+    const made = await fetch(`${server.url}${way}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    return (await made.json()) as { code: string; session: string };
+  };
+  const { code } = await post('/v1/logins', {});
+  const { session } = await post('/login', { code });
+  const now = performance.now.bind(performance);
+  const later = 12 * 3_600_000 - 1_000;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + later);
+  ends.push(() => clock.mockRestore());
+  // A connection of its own: those that the test has are as old as the clock says.
+  const events = async () => {
+    const headers = { authorization: `Bearer ${session}` };
+    const request = httpGet(`${server.url}/v1/events`, { headers, agent: false });
+    const [answer] = (await once(request, 'response')) as [IncomingMessage];
+    const tooLong = setTimeout(() => request.destroy(), 10_000);
+    let heard = '';
+    for await (const part of answer) heard += part;
+    clearTimeout(tooLong);
+    return { status: answer.statusCode, heard };
+  };
+  expect(await events()).toMatchObject({ status: 200, heard: expect.stringContaining('semel') });
+  expect((await events()).status).toBe(401);
+});
+
+test('logins of one token end no session of another', async () => {
+  const { server, get } = await open();
+  const post = async (way: string, body: object, token: string) => {
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+    const made = await fetch(`${server.url}${way}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    return (await made.json()) as { code: string; session: string };
+  };
+  const login = async (token: string) => {
+    const { code } = await post('/v1/logins', {}, token);
+    return (await post('/login', { code }, token)).session;
+  };
+  const operator = await login(secret('operator'));
+  const first = await login(secret('reader'));
+  // Sessions of all tokens together were limited to a thousand.
+  for (let n = 0; n < 20; n += 1)
+    await Promise.all(Array.from({ length: 50 }, () => login(secret('reader'))));
+  expect((await get('/v1/summary', operator)).status).toBe(200);
+  expect((await get('/v1/summary', first)).status).toBe(401);
 });
 
 test('a waiter hears of its record, and a view that something was written by another process', async () => {
