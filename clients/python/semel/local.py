@@ -99,7 +99,7 @@ def _folder() -> pathlib.Path:
 
 
 def _check_folder(folder: pathlib.Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make(folder)
     facts = folder.lstat()
     # In a shared folder, somebody else could have made it first, and would get our token.
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o077:
@@ -108,6 +108,14 @@ def _check_folder(folder: pathlib.Path) -> None:
             retriable=False,
             corrective_action=f"Make it yours alone: chmod 700 {folder}",
         )
+
+
+def _make(folder: pathlib.Path) -> None:
+    """Its parents too are for this user only, as the command makes them: mkdir(parents=True) leaves theirs to the umask."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _token(state: pathlib.Path) -> str:

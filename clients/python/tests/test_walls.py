@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pathlib
+import stat
 import tempfile
 import unittest
 from typing import Any
@@ -45,6 +46,17 @@ class Headers(unittest.TestCase):
                 client.transport.send(Request("/v1/begin", {}, patience=0))
             with self.assertRaises(InvalidArgs):
                 asyncio.run(client.transport.send_async(Request("/v1/begin", {}, patience=0)))
+
+
+class Folders(unittest.TestCase):
+    def test_whatever_the_umask_no_folder_that_it_makes_is_open_to_others(self) -> None:
+        self.addCleanup(os.umask, os.umask(0))
+        with tempfile.TemporaryDirectory() as home:
+            with mock.patch.dict(os.environ, {"HOME": home, "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": ""}):
+                folder = local._folder()
+                local._folder()
+            made = [folder, *folder.parents][: len(folder.relative_to(home).parts)]
+            self.assertEqual({stat.S_IMODE(each.stat().st_mode) for each in made}, {0o700})
 
 
 class Stores(unittest.TestCase):
