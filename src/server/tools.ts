@@ -30,6 +30,8 @@ export interface ServedTools {
 interface KnownTool {
   readonly tool: ServedTool;
   readonly source: 'file' | 'client';
+  /** Nobody has defined it but an attempt that has this step. */
+  readonly isStep?: boolean;
   /** The last policy of a client that was found to say the same. */
   inline?: string;
 }
@@ -57,6 +59,23 @@ export function createServedTools(
     return tool;
   }
 
+  /** The step that was used longest ago is forgotten first. */
+  function keepAsNewest(name: string, step: KnownTool): void {
+    known.delete(name);
+    known.set(name, step);
+  }
+
+  /** Names of steps may hold ids: a thousand of them must not refuse all further ones. */
+  function forgetOldestStep(): void {
+    for (const [name, { tool, isStep }] of known) {
+      if (isStep !== true) continue;
+      forgetTool(tool);
+      known.delete(name);
+      defined.count -= 1;
+      return;
+    }
+  }
+
   return {
     find(name, inline, isStep = false) {
       const found = known.get(name);
@@ -66,7 +85,10 @@ export function createServedTools(
       }
       const text = JSON.stringify(inline);
       // A client sends its policy with each call, and to read one takes longer than the call.
-      if (found?.inline === text) return found.tool;
+      if (found?.inline === text && isStep === (found.isStep ?? false)) {
+        if (isStep) keepAsNewest(name, found);
+        return found.tool;
+      }
       readPolicyFile(`{"version":1,"tools":{${JSON.stringify(name)}:${text}}}`, 'policy');
       if (found === undefined && !mayDefine && !isStep) throw unknownTool(name, false);
       // Jobs define theirs for each run: one that stays would refuse every run with other terms.
@@ -75,6 +97,9 @@ export function createServedTools(
           path: 'tool',
           next: 'Use another name. An effect of a job belongs to /v1/jobs/step.',
         });
+      // A step brings its terms along each time, so that it can be made anew.
+      if (found === undefined && (known.size >= limits.guardedTools || defined.count >= limits.kept))
+        forgetOldestStep();
       if (found === undefined && known.size >= limits.guardedTools)
         throw new SemelError('CONTRACT_INVALID', `This server has ${known.size} tools already.`, {
           path: 'tool',
@@ -91,6 +116,8 @@ export function createServedTools(
         forgetTool(found.tool);
       const tool = define(name, inline, 'client');
       if (found === undefined) defined.count += 1;
+      if (isStep && (found === undefined || found.isStep))
+        keepAsNewest(name, { tool, source: 'client', isStep });
       (known.get(name) as KnownTool).inline = text;
       return tool;
     },

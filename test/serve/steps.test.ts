@@ -1,6 +1,7 @@
 // Steps, hand-offs and values that cannot be sent, over HTTP: with the names and keys of the library.
 
 import { afterEach, expect, test } from 'vitest';
+import { limits } from '../../src/core/limits.ts';
 import { createSemel } from '../../src/index.ts';
 import { digestToken, type RunningServer, startServer } from '../../src/server/index.ts';
 import { memoryStore } from '../../src/store/memory.ts';
@@ -68,6 +69,25 @@ test('a step that landed is replayed by the next attempt, here and in the librar
   });
   expect(await tool({ order: 7 })).toBe('paid');
   expect(charged).toEqual(['ch_1']);
+});
+
+test('steps with ids in their names refuse no further ones, and reports of the first still count', async () => {
+  const { post } = await open();
+  const { attempt } = (await post('begin', pay)).body;
+  const first = (await post('step', { attempt, step: 'line-0' })).body;
+  for (let n = 1; n < limits.guardedTools + 20; n += 20)
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, k) => {
+        const { body } = await post('step', { attempt, step: `line-${n + k}` });
+        expect(body.outcome, body.detail).toBe('execute');
+      }),
+    );
+  const settled = await post('settle', { attempt: first.attempt, outcome: 'succeeded', value: 'l_0' });
+  expect(settled.body).toMatchObject({ recorded: true });
+  expect((await post('step', { attempt, step: 'line-0' })).body).toMatchObject({
+    outcome: 'replay',
+    value: 'l_0',
+  });
 });
 
 test('a step of an attempt that is over, or of a read, is refused', async () => {
