@@ -246,15 +246,15 @@ export function neverDispatched(name: string): Try {
 
 export function lazyRunError(name: string): Error {
   return new Error(
-    `\`run\` of ${name} returned a generator, whose body has not run: await it inside \`run\` and return its result`,
+    `\`run\` of ${name} returned a generator or promises, which have not run or not ended: await them inside \`run\` and return the result`,
   );
 }
 
-/** A generator would run outside the attempt, or never: it cannot be recorded as done. */
+/** A generator would run outside the attempt, or never, and promises end outside of it: they cannot be recorded as done. */
 function refuseLazyRun({ call, record }: Attempt): Try {
   const { name, effect } = call.tool.contract;
   const thrown = lazyRunError(name);
   // The rest of `run` may have had an effect.
   const outcome = isRepeatable(stricter(effect, record.effect)) ? 'released' : 'unknown';
-  return { ending: { outcome, because: 'it returned a generator' }, thrown, final: true };
+  return { ending: { outcome, because: 'it returned a generator or promises' }, thrown, final: true };
 }

@@ -39,11 +39,27 @@ export function visibleSymbol(value: object): symbol | undefined {
   return symbols.find((symbol) => Object.prototype.propertyIsEnumerable.call(value, symbol));
 }
 
-/** An iterator whose body runs only when somebody asks it for more: a generator, or what `.map()` makes of one. */
+/**
+ * What has not run, or not ended, when it is returned: an iterator whose body runs only when somebody asks it for more (a generator, or what
+ * `.map()` makes of one), or a list or record of promises.
+ */
 export function isLazy(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || typeof (value as Iterator<unknown>).next !== 'function')
+  if (typeof value !== 'object' || value === null) return false;
+  try {
+    if (Array.isArray(value)) return value.some(isThenable);
+    if (typeof (value as Iterator<unknown>).next === 'function')
+      return Symbol.iterator in value || Symbol.asyncIterator in value;
+    return isPlainPrototype(Object.getPrototypeOf(value)) && Object.values(value).some(isThenable);
+  } catch {
+    // What cannot be read is not stored either.
     return false;
-  return Symbol.iterator in value || Symbol.asyncIterator in value;
+  }
+}
+
+function isThenable(value: unknown): boolean {
+  return (
+    typeof value === 'object' && value !== null && typeof (value as PromiseLike<unknown>).then === 'function'
+  );
 }
 
 /** `function*`: calling it runs nothing. */

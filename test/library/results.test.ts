@@ -303,6 +303,8 @@ describe('a generator runs nothing by being called', () => {
     ['a generator', () => steps()],
     ['an async generator', async () => slowSteps()],
     ['a mapped one', () => ([1, 2].values() as unknown as number[]).map(() => ran.push('mapped'))],
+    ['promises', () => [1, 2].map(async () => new Promise((later) => setTimeout(later, 1)))],
+    ['a record of promises', () => ({ sent: 1, rest: Promise.resolve(2) })],
   ])('and one that `run` returns is in doubt, not done: %s', async (_name, run) => {
     const { semel } = rig();
     const result = await semel.tool({ ...base, run }).try({});

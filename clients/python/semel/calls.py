@@ -383,19 +383,27 @@ def as_report(name: str, thrown: BaseException) -> SemelError:
     return error
 
 
-_LAZY = (map, filter, itertools.starmap, concurrent.futures.Future)
+def _is_lazy(value: Any) -> bool:
+    return (
+        inspect.isawaitable(value)
+        or inspect.isgenerator(value)
+        or inspect.isasyncgen(value)
+        or isinstance(value, (map, filter, itertools.starmap, concurrent.futures.Future))
+    )
 
 
 def check_done(name: str, value: Any) -> None:
-    """A generator or a coroutine runs later, or never: it must not be recorded as done."""
-    is_lazy = inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value)
-    if not is_lazy and not isinstance(value, _LAZY):
+    """A generator or a coroutine runs later, or never: it must not be recorded as done. Nor must a list of them."""
+    parts = value if isinstance(value, (list, tuple)) else list(value.values()) if isinstance(value, dict) else ()
+    lazy = [each for each in (value, *parts) if _is_lazy(each)]
+    if not lazy:
         return
-    if inspect.iscoroutine(value) or inspect.isgenerator(value):
-        # Nobody gets it, so it never runs.
-        value.close()
+    for each in lazy:
+        if inspect.iscoroutine(each) or inspect.isgenerator(each):
+            # Nobody gets it, so it never runs.
+            each.close()
     raise ContractInvalid(
-        f"{name}: its function returned a {type(value).__name__}, which has not run or not ended.",
+        f"{name}: its function returned a {type(lazy[0]).__name__}, which has not run or not ended.",
         corrective_action="Wait for it inside the function, and return its result. An async function needs `async def`.",
     )
 

@@ -156,6 +156,8 @@ class Calls(Place):
             "coroutine": later,
             "map": lambda: map(ran.append, ["map"]),
             "future": lambda: pool.submit(str),
+            "list": lambda: [later(), later()],
+            "record": lambda: {"sent": 1, "rest": later()},
         }
         for name, work in works.items():
             for _ in range(2):

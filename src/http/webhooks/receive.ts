@@ -152,7 +152,7 @@ function checkSource(source: WebhookSource, handler: unknown): void {
 
 function lazyHandler(name: string): Error {
   return new Error(
-    `The handler of ${name} returned a generator, whose body has not run: await it inside the handler`,
+    `The handler of ${name} returned a generator or promises, which have not run or not ended: await them inside the handler`,
   );
 }
 

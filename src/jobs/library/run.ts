@@ -248,7 +248,7 @@ async function callFunction(
 /** A generator would run after its run was recorded as done, or never. */
 function lazyWork(): Error {
   return new Error(
-    'its function returned a generator, whose body has not run: await it inside the function and return its result',
+    'its function returned a generator or promises, which have not run or not ended: await them inside the function and return the result',
   );
 }
 
