@@ -577,11 +577,31 @@ def run(call: Call, effect: Effect, judge: Judge = classify) -> Outcome[Any]:
         return client.drive(settle(call, context, ended))
 
 
+#: How long a cancelled call waits for the answer to its claim.
+_GIVE_BACK = 0.5
+
+
+async def _begin_async(call: Call) -> Begun:
+    """A claim whose caller is cancelled is given back: left to its lease, it would be in doubt."""
+    asking = asyncio.ensure_future(call.client.drive_async(begin(call)))
+    try:
+        return await asyncio.shield(asking)
+    except asyncio.CancelledError:
+        await asyncio.wait({asking}, timeout=_GIVE_BACK)
+        asking.cancel()
+        with contextlib.suppress(asyncio.CancelledError, SemelError):
+            begun = await asking
+            if begun.outcome == "execute" and begun.is_claimed:
+                body = {"attempt": begun.answer["attempt"], "outcome": "notLanded", "error": {"message": "cancelled before it began"}}
+                await call.client.transport.send_async(Request("/v1/settle", body, patience=_GIVE_BACK))
+        raise
+
+
 async def run_async(call: Call, effect: Effect, judge: Judge = classify) -> Outcome[Any]:
     """`await effect(args, context)`."""
     client = call.client
     try:
-        begun = await client.drive_async(begin(call))
+        begun = await _begin_async(call)
     except SemelError as error:
         return Outcome(False, None, error, None)
     if begun.outcome != "execute":

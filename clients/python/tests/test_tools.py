@@ -459,6 +459,39 @@ class Calls(Place):
             def y(n: int) -> Any:
                 yield n
 
+    def test_a_task_that_is_cancelled_before_it_runs_is_not_in_doubt(self) -> None:
+        runs: list[int] = []
+
+        @semel.tool("early", per="ever", lease="1s")
+        async def early(n: int) -> str:
+            runs.append(n)
+            return "done"
+
+        asked: list[str] = []
+        send = transport.Transport.send_async
+
+        async def answered_late(own: transport.Transport, request: transport.Request) -> dict[str, Any]:
+            answer = await send(own, request)
+            asked.append(request.path)
+            if len(asked) == 1:
+                await asyncio.sleep(0.1)
+            return answer
+
+        async def main() -> None:
+            with unittest.mock.patch.object(transport.Transport, "send_async", answered_late):
+                task = asyncio.create_task(early(1))
+                while not asked:
+                    await asyncio.sleep(0.005)
+                # The claim is made, and nobody has heard of it.
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+            self.assertEqual(runs, [])
+            self.assertEqual(await early(1), "done")
+
+        asyncio.run(main())
+        self.assertEqual(asked, ["/v1/begin", "/v1/settle"])
+
     def test_a_cancelled_task_is_in_doubt(self) -> None:
         started = asyncio.Event()
 
