@@ -13,6 +13,7 @@ export {
   isSemelTool,
 } from './guard.ts';
 export { type Guess, guessIdentity } from './guess.ts';
+export { isInputRejection } from './input-rejection.ts';
 export { errorForModel, isToolError, noteForModel } from './model-text.ts';
 export {
   type AnyPolicy,

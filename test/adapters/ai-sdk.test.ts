@@ -316,6 +316,24 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
     expect((await semel.doubts.list()).items).toHaveLength(1);
   });
 
+  test('1.5 a server that refused the arguments has not run the tool, which may be called with others', async () => {
+    const words = 'Input validation error: Invalid arguments for tool refund: amount: expected a number';
+    const answers = [
+      { isError: true, content: [{ type: 'text', text: words }] },
+      { content: [{ type: 'text', text: 're_1' }] },
+    ];
+    const tools = guard(semel, { refund: { inputSchema, execute: async () => answers.shift() } }, policy);
+    expect(await inTurn(() => execute(tools.refund, 'call_a'))).toMatchObject({ code: 'NOT_LANDED' });
+    expect(await inTurn(() => execute(tools.refund, 'call_b'))).toMatchObject({
+      content: [{ text: 're_1' }],
+    });
+    // In the words of another tool it is no word of this one.
+    const other = words.replace('refund', 'ledger.write');
+    const mixed = async () => ({ isError: true, content: [{ type: 'text', text: other }] });
+    const relayed = guard(semel, { pay: { inputSchema, execute: mixed } }, { pay: policy.refund });
+    expect(await inTurn(() => execute(relayed.pay, 'call_c'))).toMatchObject({ code: 'IN_DOUBT' });
+  });
+
   test('1.5 `classify` may say what such an error means', async () => {
     let calls = 0;
     const fail = async () => {

@@ -41,7 +41,7 @@ export function guard<
   const guarded = Object.entries(tools).map(([name, tool]) => [
     name,
     isSemelTool(tool)
-      ? wrapTool(ownTool(tool), guardSemelTool(semel, tool), itself, notes)
+      ? wrapTool(name, ownTool(tool), guardSemelTool(semel, tool), itself, notes)
       : guardedTool(semel, name, tool as AiTool, policyOf(name), notes),
   ]);
   return Object.fromEntries(guarded) as Guarded<Tools, Given>;
@@ -58,10 +58,16 @@ function guardedTool(
   // The client or the provider runs it.
   if (execute === undefined) return tool;
   const guarding = createGuard(semel, name, policy, { schema: inputSchema, description });
-  return guarding === undefined ? tool : wrapTool(tool, guarding, execute.bind(tool), notes);
+  return guarding === undefined ? tool : wrapTool(name, tool, guarding, execute.bind(tool), notes);
 }
 
-function wrapTool(tool: AiTool, guarding: Guard, execute: AnyFunction, notes: ModelNotes): AiTool {
+function wrapTool(
+  name: string,
+  tool: AiTool,
+  guarding: Guard,
+  execute: AnyFunction,
+  notes: ModelNotes,
+): AiTool {
   const call = async (
     input: unknown,
     options: ExecuteOptions,
@@ -70,7 +76,7 @@ function wrapTool(tool: AiTool, guarding: Guard, execute: AnyFunction, notes: Mo
     const { toolCallId, abortSignal: signal, messages } = options;
     const identity = () =>
       guessIdentity(withoutSystem(messages), { isUser, callsIn, first: firstCall(messages, toolCallId) });
-    const checked = async (args: unknown) => refuseErrorResult(await run(args));
+    const checked = async (args: unknown) => refuseErrorResult(name, await run(args));
     const answer: Answer = await guarding.call({ args: input, toolCallId, signal, identity }, checked);
     if (!answer.ok) return answer.error;
     const { value: output, note } = answer;
@@ -83,7 +89,7 @@ function wrapTool(tool: AiTool, guarding: Guard, execute: AnyFunction, notes: Mo
     toModelOutput: (asked: never) => toModelOutput(tool.toModelOutput?.bind(tool), notes, asked),
   };
   return guarding.makeTestable(guarded, async (args) =>
-    refuseErrorResult(await lastPart(await execute(args, { messages: [] }))),
+    refuseErrorResult(name, await lastPart(await execute(args, { messages: [] }))),
   );
 }
 

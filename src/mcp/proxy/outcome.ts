@@ -1,6 +1,7 @@
 // Interprets the server's reply to a call: returns a result to keep, or throws what became of the call.
 
 import { MaybeLanded, NotLanded, Rejected } from '../../core/signals.ts';
+import { isInputRejection } from '../../guard/index.ts';
 import type { ErrorMeaning } from '../policy/policies.ts';
 import { asRecord, type Reply, rpcErrorIn, type ToolCall, type ToolResult } from '../protocol/messages.ts';
 import { metaNames } from './call-input.ts';
@@ -62,14 +63,6 @@ export function isToolFailure(reply: Reply): boolean {
 /** The tool itself answered or failed; the server reached it. */
 export function isToolReply(reply: Reply): boolean {
   return rpcErrorIn(reply) === undefined || isToolFailure(reply);
-}
-
-/** The SDK rejects invalid arguments with a result like this, before any handler runs. */
-export function isInputRejection(tool: string, words: string): boolean {
-  return (
-    /^(MCP error -32602: )?Input validation error: Invalid arguments for tool /.test(words) &&
-    words.includes(` for tool ${tool}: `)
-  );
 }
 
 /** Some servers write every field and leave it null. */

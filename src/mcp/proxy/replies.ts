@@ -2,7 +2,7 @@
 
 import type { ErrorValue } from '../../core/errors.ts';
 import type { Receipt } from '../../core/receipt.ts';
-import type { Answer } from '../../guard/index.ts';
+import { type Answer, isInputRejection } from '../../guard/index.ts';
 import type { ErrorMeaning } from '../policy/policies.ts';
 import {
   type Reply,
@@ -14,7 +14,6 @@ import {
 import { metaNames } from './call-input.ts';
 import {
   badParams,
-  isInputRejection,
   isTask,
   isToolFailure,
   type ResultReply,
