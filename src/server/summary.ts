@@ -26,7 +26,8 @@ const maxCounted = 1_000;
 /** A record may have a megabyte. */
 const countedAtOnce = 50;
 const maxNamespaces = 50;
-const outboxRows = 200;
+/** Held at once: the args of each may have a megabyte. */
+const outboxRows = 50;
 
 /** The namespaces that this token may look into, with what needs a decision there. */
 export async function whoAmI(_: object, context: Context): Promise<object> {

@@ -59,7 +59,8 @@ def _command() -> list[str]:
         return shlex.split(given)
     found = shutil.which("semel")
     if found is not None:
-        return [found]
+        # The server starts in another folder, where a relative entry of PATH names something else.
+        return [os.path.abspath(found)]
     raise StoreUnavailable(
         "There is no server: SEMEL_URL is not set, and the command `semel` is not on PATH.",
         retriable=False,

@@ -81,3 +81,18 @@ class Stores(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class Commands(unittest.TestCase):
+    def test_a_relative_entry_of_path_is_of_the_folder_that_it_was_found_in(self) -> None:
+        self.addCleanup(os.chdir, os.getcwd())
+        with tempfile.TemporaryDirectory() as folder:
+            command = pathlib.Path(folder, "bin", "semel")
+            command.parent.mkdir()
+            command.write_text("#!/bin/sh\n")
+            command.chmod(0o755)
+            os.chdir(folder)
+            with mock.patch.dict(os.environ, {"PATH": "bin", "SEMEL_COMMAND": ""}):
+                (found,) = local._command()
+            os.chdir("/")
+            self.assertTrue(os.path.samefile(found, command))
