@@ -15,17 +15,19 @@ import {
 import { contentType, createMetrics } from '../signals/index.ts';
 import { memoryStore } from '../store/memory.ts';
 import type { Store } from '../store/store.ts';
+import { isLoopback } from './admission.ts';
 import { createLogins } from './logins.ts';
 import { loadPages } from './pages.ts';
-import { isLoopback, type RunningServer, type ServeOptions, serve } from './server.ts';
+import { type RunningServer, type ServeOptions, serve } from './server.ts';
 import { createSpaces } from './space.ts';
 import { createTokens, type TokenEntry } from './tokens.ts';
 import { createServedTools } from './tools.ts';
 
+export { isLoopback } from './admission.ts';
 export { endpoints } from './endpoints.ts';
 export { describeApi } from './openapi.ts';
 export { statusOf } from './problem.ts';
-export { isLoopback, type RunningServer, type Served } from './server.ts';
+export type { RunningServer, Served } from './server.ts';
 export {
   digestToken,
   makeToken,
