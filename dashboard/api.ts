@@ -1,8 +1,8 @@
 // Requests, and the live feed. Every answer is data: nothing of it becomes markup.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ProblemBody } from './answers.ts';
 import { keepSession, session } from './session.ts';
-import type { ProblemBody } from './types.ts';
 
 export class ApiProblem extends Error {
   readonly status: number;

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import UPlot from 'uplot';
-import type { Stats } from './types.ts';
+import type { Stats } from './answers.ts';
 
 const series = [
   ['executed', '--chart-1'],

@@ -1,6 +1,6 @@
 // The history of a record, as one lane per attempt. Pure.
 
-import type { HistoryEvent, RecordInfo } from './types.ts';
+import type { HistoryEvent, RecordInfo } from './answers.ts';
 
 export interface Moment {
   readonly at: number;

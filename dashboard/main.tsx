@@ -2,10 +2,10 @@
 
 import { render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Me, OpenCounts } from './answers.ts';
 import { get, onLoggedOut, post, useConnected, useData, useLiveFeed } from './api.ts';
 import { followLinks, go, linkTo, usePlace } from './place.ts';
 import { findSession, keepSession, redeem } from './session.ts';
-import type { Me, OpenCounts } from './types.ts';
 import { Doubts } from './views/doubts.tsx';
 import { JobsView } from './views/jobs.tsx';
 import { OutboxView } from './views/outbox.tsx';

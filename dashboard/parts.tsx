@@ -2,9 +2,9 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { RecordInfo } from './answers.ts';
 import { ApiProblem, type Loaded } from './api.ts';
 import { clock, cut, duration, secretName, visible } from './text.ts';
-import type { RecordInfo } from './types.ts';
 
 export type State = 'running' | 'in doubt' | 'abandoned' | 'succeeded' | 'failed' | 'released';
 

@@ -2,10 +2,10 @@
 // and the person is told.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ProblemBody, RecordInfo } from './answers.ts';
 import { post, tellChange } from './api.ts';
 import { Text } from './parts.tsx';
 import { many, oneLine } from './text.ts';
-import type { ProblemBody, RecordInfo } from './types.ts';
 
 export const verdicts = [
   [

@@ -1,7 +1,7 @@
 // The session of this browser tab. It is sent as a bearer token, never as a cookie: a cookie would go to every other port of this
 // machine, and with every request that another page causes. It lives in this tab; a new tab asks the others, of this origin only.
 
-import type { Session } from './types.ts';
+import type { Session } from './answers.ts';
 
 const name = 'semel-session';
 const channel = new BroadcastChannel(name);

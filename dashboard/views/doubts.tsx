@@ -1,12 +1,12 @@
 // In doubt: what needs a person, grouped by tool and error, because what has one cause can be decided at once.
 
 import { useMemo, useState } from 'preact/hooks';
+import type { RecordInfo } from '../answers.ts';
 import { useData } from '../api.ts';
 import { Ago, Badge, Empty, errorOf, Head, Load, sinceOf, Text } from '../parts.tsx';
 import { linkTo } from '../place.ts';
 import { ResolveDialog } from '../resolve.tsx';
 import { many, oneLine, shellWord } from '../text.ts';
-import type { RecordInfo } from '../types.ts';
 import type { ViewProps } from './view.ts';
 
 interface Group {

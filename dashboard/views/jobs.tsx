@@ -1,10 +1,10 @@
 // Jobs: a strip of days for each, so that a missed or a failed one is seen at once.
 
+import type { JobSlot, Jobs } from '../answers.ts';
 import { useData } from '../api.ts';
 import { Empty, Head, Load, Text } from '../parts.tsx';
 import { linkTo } from '../place.ts';
 import { clock, many, shellWord } from '../text.ts';
-import type { JobSlot, Jobs } from '../types.ts';
 import type { ViewProps } from './view.ts';
 
 const worst = ['in doubt', 'failed', 'abandoned', 'running', 'released', 'succeeded'];

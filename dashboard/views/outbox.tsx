@@ -1,10 +1,10 @@
 // Outbox: what is staged and not delivered.
 
+import type { OutboxAnswer } from '../answers.ts';
 import { useData } from '../api.ts';
 import { Ago, Badge, Empty, Head, Load, Text } from '../parts.tsx';
 import { linkTo } from '../place.ts';
 import { many, oneLine, shellWord } from '../text.ts';
-import type { OutboxAnswer } from '../types.ts';
 import type { ViewProps } from './view.ts';
 
 const states = [

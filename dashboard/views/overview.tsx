@@ -1,12 +1,12 @@
 // Overview: what was executed, what was prevented, what is open, and which tools are the busiest.
 
 import { useEffect } from 'preact/hooks';
+import type { OpenCounts, Stats } from '../answers.ts';
 import { useData } from '../api.ts';
 import { Chart } from '../chart.tsx';
 import { Ago, Empty, Head, Load, Text } from '../parts.tsx';
 import { linkTo } from '../place.ts';
 import { many, shellWord } from '../text.ts';
-import type { OpenCounts, Stats } from '../types.ts';
 import type { ViewProps } from './view.ts';
 
 const ranges = [

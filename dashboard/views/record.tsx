@@ -1,6 +1,7 @@
 // One record: what is known of it, one lane per attempt, who else asked, and what to do next.
 
 import { useState } from 'preact/hooks';
+import type { HistoryEvent, RecordInfo } from '../answers.ts';
 import { useData } from '../api.ts';
 import { lanesOf, type Moment } from '../lanes.ts';
 import { Ago, Badge, Empty, errorOf, Head, Load, sinceOf, stateOf, Text, Value } from '../parts.tsx';
@@ -8,7 +9,6 @@ import { linkTo } from '../place.ts';
 import { findProviderPage } from '../provider-page.ts';
 import { ResolveDialog, verdicts } from '../resolve.tsx';
 import { clock, duration, many, shellWord } from '../text.ts';
-import type { HistoryEvent, RecordInfo } from '../types.ts';
 import type { ViewProps } from './view.ts';
 
 interface Answer {

@@ -1,11 +1,11 @@
 // "Did this happen?": whatever a person has in hand, and a plain answer that says how much was searched.
 
 import { useEffect, useState } from 'preact/hooks';
+import type { RecordInfo, SearchAnswer } from '../answers.ts';
 import { get } from '../api.ts';
 import { Ago, Badge, Empty, Head, Problem, sinceOf, stateOf, Text } from '../parts.tsx';
 import { go, linkTo } from '../place.ts';
 import { many, oneLine, shellWord } from '../text.ts';
-import type { RecordInfo, SearchAnswer } from '../types.ts';
 import { answerTo } from './record.tsx';
 import type { ViewProps } from './view.ts';
 

@@ -1,6 +1,6 @@
 // What every view gets.
 
-import type { Me } from '../types.ts';
+import type { Me } from '../answers.ts';
 
 export interface ViewProps {
   readonly namespace: string;

@@ -26,7 +26,7 @@ export interface Session {
 
 const codeMs = 5 * 60_000;
 const sessionMs = 12 * 3_600_000;
-/** Of one token: whoever makes more ends their own, not those of others. */
+/** Codes, and sessions, per token. One more ends the oldest of the same token, never that of another. */
 const maxKept = 100;
 
 interface Kept {

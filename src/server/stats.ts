@@ -143,7 +143,7 @@ function startCount(
       count.tookMs = performance.now() - begunAt;
     }),
   };
-  // Whoever waits sees the error; nobody may wait.
+  // Callers that wait get the error. If none waits, it must not become an unhandled rejection.
   count.done.catch(() => undefined);
   return count;
 
@@ -188,7 +188,7 @@ function add(tally: Tally, record: StoredRecord, history: Parameters<Tally['add'
 
 /** Most records begin and end within one slot, and are in flight at the end of none. */
 function countInFlight(record: StoredRecord, slots: readonly number[], counts: number[], now: number): void {
-  // A lock that was released is no work.
+  // Given back: nothing of it is in flight. The lock of a job ends so, too.
   if (record.status === 'released') return;
   const until = record.settledAt ?? (record.status === 'running' && !record.lapsed ? now : record.updatedAt);
   for (let n = slots.length - 1; n >= 0; n -= 1) {

@@ -36,7 +36,7 @@ interface KnownTool {
   inline?: string;
 }
 
-/** By clients, in all namespaces: whoever may choose a namespace could fill the memory with tools. */
+/** Counts what clients define in all namespaces: a client that can choose its namespace must not fill the memory with tools. */
 export interface Defined {
   count: number;
 }

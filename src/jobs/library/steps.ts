@@ -275,7 +275,7 @@ export function createSteps({ semel, run, label, leaseMs, order, signal }: Steps
   }
 }
 
-/** The contract of a step, for whoever runs it. */
+/** The contract of a step, for this process or for a client that runs it. */
 export function stepTerms(name: string, leaseMs: number, windowMs: number) {
   return {
     name: contractName('step', name),
