@@ -1,7 +1,7 @@
 // One claim under one token: why it is made, what it asks for, and how it is released if its caller does not wait for the
 // answer.
 
-import { recordVersion } from '../core/contract/contract.ts';
+import { recordVersion } from '../core/contract/version.ts';
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { findDrift } from '../core/key/identity.ts';
 import { type Deferred, deferred } from '../core/older-node.ts';

@@ -1,7 +1,7 @@
 // What may be done about a record in doubt without a person: run it again if class, provider or contract make that safe;
 // otherwise ask `verify`; otherwise leave it in doubt and say so.
 
-import { majorVersion, recordVersion } from '../core/contract/contract.ts';
+import { majorVersion, recordVersion } from '../core/contract/version.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
 import { findDrift, isSameContent } from '../core/key/identity.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';

@@ -2,7 +2,7 @@
 
 import { decodeResult } from '../core/codec/codec.ts';
 import { describeThrown } from '../core/contract/classify.ts';
-import { recordVersion } from '../core/contract/contract.ts';
+import { recordVersion } from '../core/contract/version.ts';
 import type { Verification, VerifyContext } from '../core/verification.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { type Attempt, maxRefLength } from './attempt.ts';

@@ -3,7 +3,7 @@
 // life is in doubt, never a first run. Its record decides what becomes of the row: in doubt never becomes dead.
 
 import type { Result, Tool, Try } from '../call/index.ts';
-import { majorVersion } from '../core/contract/contract.ts';
+import { majorVersion } from '../core/contract/version.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { type Engine, findInstant, runAs } from '../semel/index.ts';
 import { isDamaged, readOrDamage } from '../store/damage.ts';

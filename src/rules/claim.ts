@@ -2,7 +2,7 @@
 // do write: one poisons a record whose attempts keep crashing before dispatch, so that it stops killing workers; the
 // other settles a lapsed record with the late success that another attempt reported.
 
-import { majorVersion } from '../core/contract/contract.ts';
+import { majorVersion } from '../core/contract/version.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
 import { isSameContent } from '../core/key/identity.ts';
 import { applyLateSuccess } from './endings.ts';

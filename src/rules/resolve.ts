@@ -1,7 +1,7 @@
 // Decisions of a person or their program: verdicts about a record in doubt, and `forget` and `reopen` for settled ones.
 // Each is refused if the record has changed since it was read, takes the next fence, and is written to the history.
 
-import { isMadeOfSteps } from '../core/contract/contract.ts';
+import { isMadeOfSteps } from '../core/contract/version.ts';
 import { applyLateSuccess, leaveInDoubt, release, succeed } from './endings.ts';
 import type { Row } from './record.ts';
 import type { ResolveAnswer, ResolveRefusal, ResolveRequest } from './requests.ts';

@@ -1,7 +1,8 @@
 // Warns once of contracts and args that look like a mistake. Never refuses anything.
 
 import { mayHaveArrived } from '../core/contract/classify.ts';
-import { type Contract, looksLikeSetter, suspiciousFields } from '../core/contract/contract.ts';
+import type { Contract } from '../core/contract/contract.ts';
+import { suspiciousFields } from '../core/contract/fields.ts';
 import type { ContractPer } from '../core/contract/period.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { findMissingPaths, suggestPath } from '../core/key/identity.ts';
@@ -136,3 +137,11 @@ function hasNames(args: object, names: readonly string[]): boolean {
 /** Args with more names than this are a table, not a call. */
 const maxFields = 200;
 const noFields: readonly string[] = [];
+
+/** The name suggests that it sets a value. A repeat within one period is then not a retry: on, off, on would run on, off. */
+function looksLikeSetter(name: string): boolean {
+  const words = name.split(/[._-]|(?<=[a-z])(?=[A-Z])/);
+  return words.some((word) =>
+    /^(set|update|enable|disable|edit|rename|replace|upsert|patch|put|switch)$/i.test(word),
+  );
+}

@@ -1,8 +1,9 @@
 // A generated tool in words: for a person who reads a failing history, for the count of different contracts, and for the
 // checker, which takes an author at their word.
 
-import { type Contract, recordVersion } from '../../src/core/contract/contract.ts';
+import type { Contract } from '../../src/core/contract/contract.ts';
 import { durationMs } from '../../src/core/contract/duration.ts';
+import { recordVersion } from '../../src/core/contract/version.ts';
 import type { ClaimRequest } from '../../src/store/store.ts';
 import { type Plan, type StepPlan, stepName, type Version } from './contracts.ts';
 import { overrunMs, type QuietTerms } from './log.ts';

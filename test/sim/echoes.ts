@@ -2,7 +2,7 @@
 // claimants that die right after asking, operators who decide by what they saw before, clients that settle one
 // attempt twice, with another ending. No rule may be led astray by any of them.
 
-import { majorVersion } from '../../src/core/contract/contract.ts';
+import { majorVersion } from '../../src/core/contract/version.ts';
 import type {
   Act,
   ClaimRequest,

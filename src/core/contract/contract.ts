@@ -1,14 +1,21 @@
 // How one tool's effect may be repeated. A contract that promises what it cannot keep is refused at construction, with the
 // field and what to do.
 
-import { looksFresh, looksReworded } from '../key/changing-names.ts';
 import type { Normaliser } from '../key/identity.ts';
-import { isBlank } from '../plain.ts';
 import type { Via } from './classify.ts';
 import { flag, list, oneOf, positive, refuse, whole } from './contract-checks.ts';
 import { type Duration, durationMs } from './duration.ts';
+import {
+  checkFields,
+  checkNormalisers,
+  checkStrict,
+  type FieldLists,
+  type FieldNames,
+  withStrict,
+} from './fields.ts';
 import { type ContractPer, calendarSlot, isCalendarPeriod, type Per } from './period.ts';
 import { computeRerunWindow, defaultNetworkMs, type Provider } from './provider.ts';
+import { checkVersion } from './version.ts';
 import { type Effect, effects, isRepeatable } from './words.ts';
 import { zoneName } from './zone-names.ts';
 
@@ -24,24 +31,18 @@ export interface RetryPolicy {
 }
 
 /** An earlier form of the contract, under which live records may exist. */
-export interface EarlierForm {
+export interface EarlierForm extends FieldNames {
   readonly name?: string;
-  readonly identity?: readonly string[];
-  readonly content?: readonly string[];
-  readonly volatile?: readonly string[];
   readonly per?: Per;
 }
 
 /** The part of a tool's definition that says how its effect may be repeated. */
-export interface ContractDefinition {
+export interface ContractDefinition extends FieldNames {
   readonly name: string;
   readonly version?: string;
   readonly effect: Effect;
   readonly stakes?: 'normal' | 'high';
   readonly per?: Per;
-  readonly identity?: readonly string[];
-  readonly content?: readonly string[];
-  readonly volatile?: readonly string[];
   /** Content fields whose difference is a conflict instead of drift. */
   readonly strict?: readonly string[];
   readonly normalize?: Readonly<Record<string, Normaliser | undefined>>;
@@ -86,12 +87,6 @@ export interface ContractDefaults {
   readonly timeout?: Duration | 'none';
   readonly ifBusy?: IfBusy;
   readonly verifyAfter?: Duration;
-}
-
-export interface FieldLists {
-  readonly identity: readonly string[] | undefined;
-  readonly content: readonly string[];
-  readonly volatile: readonly string[];
 }
 
 export interface Contract {
@@ -265,22 +260,6 @@ function checkName(name: unknown, path: string): string {
   );
 }
 
-/** Identity fields whose names suggest that they change between retries: the usual cause of a second effect. */
-export function suspiciousFields({ identity }: FieldLists, seen: readonly string[]): readonly string[] {
-  return (identity ?? seen).filter((path) => {
-    const name = path.slice(path.lastIndexOf('.') + 1);
-    return looksReworded(name) || looksFresh(name);
-  });
-}
-
-/** The name suggests that it sets a value. A repeat within one period is then not a retry: on, off, on would run on, off. */
-export function looksLikeSetter(name: string): boolean {
-  const words = name.split(/[._-]|(?<=[a-z])(?=[A-Z])/);
-  return words.some((word) =>
-    /^(set|update|enable|disable|edit|rename|replace|upsert|patch|put|switch)$/i.test(word),
-  );
-}
-
 function chooseWindow({ name, effect, stakes, window }: ContractDefinition, per: ContractPer): number {
   if (typeof per === 'number') {
     if (window === undefined) return per;
@@ -324,93 +303,6 @@ function checkPer(name: string, per: Per): ContractPer {
   );
 }
 
-function checkFields(
-  name: string,
-  { identity, content = [], volatile = [] }: EarlierForm,
-  as = 'volatile',
-): FieldLists {
-  const lists = { identity: identity ?? [], content, [as]: volatile };
-  const seenIn = new Map<string, string>();
-  for (const [list, paths] of Object.entries(lists)) {
-    if (!Array.isArray(paths))
-      refuse(list, `${name}: \`${list}\` must be a list of field paths.`, `Write ${list}: ['field'].`);
-    for (const path of paths) {
-      if (typeof path !== 'string' || isBlank(path))
-        refuse(list, `${name}: \`${list}\` contains something other than field paths.`, 'List field names.');
-      const other = seenIn.get(path);
-      if (other !== undefined) {
-        refuse(
-          list,
-          `${name}: ${JSON.stringify(path)} is in \`${other}\` and in \`${list}\`.`,
-          'A field is one of identity, content, volatile.',
-        );
-      }
-      seenIn.set(path, list);
-    }
-  }
-  if (identity !== undefined && identity.length === 0) {
-    refuse(
-      'identity',
-      `${name}: without an identity field, all calls would be the same intent.`,
-      'Name at least one field, or leave `identity` out.',
-    );
-  }
-  return { identity, content, volatile };
-}
-
-/** What is strict is content, so it need not be listed twice. */
-function withStrict(form: EarlierForm, strict: readonly string[]): EarlierForm {
-  if (strict.length === 0 || form.identity !== undefined) return form;
-  return { ...form, content: [...new Set([...(form.content ?? []), ...strict])] };
-}
-
-function checkStrict(definition: ContractDefinition): readonly string[] {
-  const { name, effect, identity, volatile = [], redact = [] } = definition;
-  const paths = list(name, 'strict', definition.strict);
-  if (paths.length > 0 && isRepeatable(effect))
-    refuse('strict', `${name}: a ${effect} always runs, so nothing can conflict.`, 'Leave `strict` out.');
-  for (const path of checkFields(name, { volatile: paths }, 'strict').volatile) {
-    const other = Object.entries({ identity: identity ?? [], volatile, redact }).find(([, each]) =>
-      each.includes(path),
-    );
-    if (other !== undefined)
-      refuse(
-        'strict',
-        `${name}: ${JSON.stringify(path)} is in \`${other[0]}\` and in \`strict\`.`,
-        'Strict fields are content that is stored as a digest: leave it out of one of them.',
-      );
-    // With `identity`, the rest is compared field by field, not deeper.
-    if (identity !== undefined && path.includes('.'))
-      refuse(
-        'strict',
-        `${name}: ${JSON.stringify(path)} in \`strict\` is inside a field.`,
-        `Name the whole field: strict: ['${path.split('.', 1)[0]}'].`,
-      );
-  }
-  return paths;
-}
-
-function checkNormalisers(
-  name: string,
-  normalize: Readonly<Record<string, Normaliser | undefined>>,
-): Record<string, Normaliser> {
-  const checked: Record<string, Normaliser> = Object.create(null);
-  for (const [path, normaliser] of Object.entries(normalize)) {
-    if (normaliser === undefined) continue;
-    if (typeof normaliser !== 'function' && !normaliserNames.includes(normaliser)) {
-      refuse(
-        `normalize.${path}`,
-        `${name}: ${JSON.stringify(normaliser)} is not a normaliser.`,
-        `Use one of ${normaliserNames.join(', ')}, or a function.`,
-      );
-    }
-    checked[path] = normaliser;
-  }
-  return checked;
-}
-
-const normaliserNames: readonly string[] = ['email', 'e164', 'money', 'trim', 'nfc', 'lower'];
-
 function checkRetry(name: string, retry: RetryPolicy | undefined): Contract['retry'] {
   if (retry === undefined) return { tries: 1, backoffMs: 0, maxBackoffMs: 0 };
   return {
@@ -418,33 +310,4 @@ function checkRetry(name: string, retry: RetryPolicy | undefined): Contract['ret
     backoffMs: durationMs(retry.backoff ?? '500ms', 'retry.backoff'),
     maxBackoffMs: durationMs(retry.maxBackoff ?? '30s', 'retry.maxBackoff'),
   };
-}
-
-function checkVersion(name: string, version: string): string {
-  if (typeof version !== 'string' || !/^[0-9A-Za-z][0-9A-Za-z.+-]{0,31}$/.test(version)) {
-    refuse(
-      'version',
-      `${name}: ${JSON.stringify(version)} is not a version.`,
-      "Write it like '2' or '2.1.0'.",
-    );
-  }
-  return version;
-}
-
-/**
- * The version that a record is made with. Made of steps, an effect is other code than one that its provider knows by a key:
- * neither may repeat what the other left in doubt.
- */
-export function recordVersion({ version, via }: Pick<Contract, 'version' | 'via'>): string {
-  return via === 'steps' ? `steps/${version}` : version;
-}
-
-/** Of a record's version: each of its effects has a record of its own. */
-export function isMadeOfSteps(version: string): boolean {
-  return version.startsWith('steps/');
-}
-
-/** Calls and records with the same major version are compatible. */
-export function majorVersion(version: string): string {
-  return version.split('.', 1)[0] as string;
 }

@@ -3,7 +3,7 @@
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { FieldLists } from '../contract/contract.ts';
+import type { FieldLists } from '../contract/fields.ts';
 import { deriveIdentity, type LeftOut, type Normaliser, nothingLeftOut } from './identity.ts';
 import { compileIdentity } from './identity-text.ts';
 

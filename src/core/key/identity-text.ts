@@ -2,7 +2,7 @@
 // Handles ordinary args only and leaves everything unusual, and every refusal, to `deriveIdentity`; both give the same
 // text.
 
-import type { FieldLists } from '../contract/contract.ts';
+import type { FieldLists } from '../contract/fields.ts';
 import { visibleSymbol } from '../plain.ts';
 import { canonicalJson } from './canonical-json.ts';
 import {

@@ -2,7 +2,7 @@
 // which differ); volatile fields are ignored.
 
 import { encodeResult } from '../codec/codec.ts';
-import type { FieldLists } from '../contract/contract.ts';
+import type { FieldLists } from '../contract/fields.ts';
 import { SemelError } from '../errors.ts';
 import { isPlainPrototype } from '../plain.ts';
 import { canonicalJson } from './canonical-json.ts';

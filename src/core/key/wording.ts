@@ -1,7 +1,7 @@
 // Compares the content of two calls without digests. Only for ordinary args, whose content is text, numbers and other
 // scalars; all others are compared by digests.
 
-import type { FieldLists } from '../contract/contract.ts';
+import type { FieldLists } from '../contract/fields.ts';
 
 export interface Wording {
   /** Content names and values, alternating; undefined: these args are unusual. */

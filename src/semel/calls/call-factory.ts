@@ -3,7 +3,8 @@
 import { Call, type CallMaker, type CallParts, type Tool, unstoredMaker } from '../../call/index.ts';
 import { toInstant } from '../../core/clock.ts';
 import { encodeResult } from '../../core/codec/codec.ts';
-import type { Contract, FieldLists } from '../../core/contract/contract.ts';
+import type { Contract } from '../../core/contract/contract.ts';
+import type { FieldLists } from '../../core/contract/fields.ts';
 import type { StandardSchema } from '../../core/contract/standard-schema.ts';
 import { isRepeatable } from '../../core/contract/words.ts';
 import { isSemelError, type SemelError } from '../../core/errors.ts';

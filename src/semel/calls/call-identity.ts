@@ -2,8 +2,9 @@
 
 import type { Identity } from '../../call/index.ts';
 import { toInstant } from '../../core/clock.ts';
-import { type Contract, majorVersion } from '../../core/contract/contract.ts';
+import type { Contract } from '../../core/contract/contract.ts';
 import { checkMeant, fieldNames } from '../../core/contract/known-fields.ts';
+import { majorVersion } from '../../core/contract/version.ts';
 import { SemelError } from '../../core/errors.ts';
 import { describeKind } from '../../core/plain.ts';
 import { checkText } from '../../core/text.ts';

@@ -3,7 +3,7 @@
 // replaced by a constant. So two calls that leave a field out hold the same value there, and never share a key by it:
 // as long as the trial is the same for both, whatever their args are.
 
-import type { FieldLists } from '../../core/contract/contract.ts';
+import type { FieldLists } from '../../core/contract/fields.ts';
 import type { SchemaResult } from '../../core/contract/standard-schema.ts';
 import { findSteps, type Steps } from '../../core/key/identity.ts';
 import {

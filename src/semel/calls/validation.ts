@@ -1,6 +1,7 @@
 // Checks args against the tool's schema, and tells which fields hold only what the schema fills in by itself.
 
-import type { Contract, FieldLists } from '../../core/contract/contract.ts';
+import type { Contract } from '../../core/contract/contract.ts';
+import type { FieldLists } from '../../core/contract/fields.ts';
 import type { SchemaIssue, SchemaResult, StandardSchema } from '../../core/contract/standard-schema.ts';
 import { SemelError } from '../../core/errors.ts';
 import type { LeftOut } from '../../core/key/identity.ts';

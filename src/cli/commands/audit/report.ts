@@ -1,7 +1,7 @@
 // What an audit found, for people: the sentence first, then the groups by how suspicious they are, then what to do.
 
-import { suspiciousFields } from '../../../core/contract/contract.ts';
 import { formatDuration } from '../../../core/contract/duration.ts';
+import { suspiciousFields } from '../../../core/contract/fields.ts';
 import { printable, styled } from '../../render/print.ts';
 import { cut } from '../../render/wrap.ts';
 import { isFresh } from './fields.ts';

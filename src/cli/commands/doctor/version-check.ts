@@ -1,6 +1,6 @@
 // Programs of different versions at one ledger.
 
-import { majorVersion } from '../../../core/contract/contract.ts';
+import { majorVersion } from '../../../core/contract/version.ts';
 import { shellWord } from '../../../core/visible.ts';
 import { ago, type Check, count, examples, type Found, latest } from './finding.ts';
 import { byContract, type ContractSeen, type Seen } from './seen.ts';

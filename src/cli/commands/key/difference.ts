@@ -1,6 +1,6 @@
 // Where two calls differ, and what is likely to be wrong with that. Pure.
 
-import { suspiciousFields } from '../../../core/contract/contract.ts';
+import { suspiciousFields } from '../../../core/contract/fields.ts';
 import { canonicalJson } from '../../../core/key/canonical-json.ts';
 import { normalisers } from '../../../core/key/normalise.ts';
 import { shellWord } from '../../../core/visible.ts';
