@@ -53,7 +53,7 @@ export const sqsFifoRow = defineRow({
   fits: /^.{1,128}$/,
   window: '5m',
   verify: 'None: a queue cannot be searched.',
-  note: 'A second message is accepted and dropped. Not read in its own documentation.',
+  note: 'A second message is accepted and dropped.',
   hosts: [],
   sdk: awsError,
   source: 'https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html',

@@ -161,7 +161,7 @@ export const shopifyRow = defineRow({
   mismatch: { status: 200, code: 'IDEMPOTENCY_KEY_PARAMETER_MISMATCH' },
   errors: 'current state',
   verify: 'Query the object.',
-  note: 'Errors come with status 200: throw `Rejected` for `userErrors`. Window not confirmed.',
+  note: 'Errors come with status 200: throw `Rejected` for `userErrors`.',
   hosts: ['myshopify.com'],
   source: 'https://shopify.dev/docs/api/usage/implementing-idempotency',
   checkedAt: '2026-11-16',

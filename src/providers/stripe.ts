@@ -33,7 +33,6 @@ export const stripeV2Row = defineRow({
   covers: 'API v2, POST and DELETE',
   window: '30d',
   errors: 'tried again',
-  note: 'Window not read in its own documentation.',
   source: 'https://docs.stripe.com/api-v2-overview',
   verified: false,
 });
