@@ -16,13 +16,13 @@ export const incident: Incident = {
     { name: 'bare', comes: 'There is no record, so it charges again.', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'The charge may have landed, so it is in doubt, and nothing is charged again.',
+      comes: 'The charge may have landed, so it is in doubt.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, provider',
-      comes: 'The provider honours the key: the charge is sent again under it, and counts once.',
+      comes: 'The charge is sent again under the same key, which the provider honours.',
       effects: 1,
       inDoubt: 0,
     },

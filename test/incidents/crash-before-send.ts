@@ -10,24 +10,24 @@ export const incident: Incident = {
   title: 'A crash before the send',
   file: './crash-before-send.ts',
   happened:
-    'A worker marks an order as confirmed, so that no other worker confirms it, and is killed before it sends the confirmation. Another worker picks the order up.',
+    'A worker marks an order as confirmed, so that no other worker confirms it, and is killed before it sends the confirmation.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The mark says done. The confirmation is never sent, and nobody notices.',
+      comes: 'The mark says done, so it is never sent.',
       effects: 0,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'After the claim it may have been sent, so it is in doubt, and nothing is sent.',
+      comes: 'It may have been sent, so it is in doubt.',
       effects: 0,
       inDoubt: 1,
     },
     {
       name: 'semel, explicit dispatch',
-      comes: 'The worker died before `dispatch()`, so nothing was sent, and the next worker runs it.',
+      comes: 'The worker died before `dispatch()`, so nothing was sent, and the next one sends it.',
       effects: 1,
       inDoubt: 0,
     },

@@ -12,20 +12,18 @@ export const incident: Incident = {
   title: 'The ledger is down',
   file: './ledger-down.ts',
   happened:
-    'The store that remembers what was done is unavailable for a while (here, another program holds its lock). The caller tries during the outage, and again after it.',
+    'The store that remembers what was done is unavailable for a while. The caller tries during the outage, and again after it.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes:
-        'The code fails open ("better twice than never"): it runs during the outage, and again after it.',
+      comes: 'The code fails open: it runs both times.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes:
-        'During the outage the call gets STORE_UNAVAILABLE, and nothing runs. After it, the same call runs once.',
+      comes: 'During the outage the call gets STORE_UNAVAILABLE, and nothing runs. After it, it runs.',
       effects: 1,
       inDoubt: 0,
     },

@@ -22,7 +22,7 @@ export const incident: Incident = {
     },
     {
       name: 'semel',
-      comes: 'The first try ends in doubt. The others get IN_DOUBT and send nothing. A person decides.',
+      comes: 'The first try ends in doubt, and the others send nothing. A person decides.',
       effects: 1,
       inDoubt: 1,
     },

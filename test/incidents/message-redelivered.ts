@@ -10,18 +10,18 @@ export const incident: Incident = {
   title: 'A message redelivered after the effect and before the ack',
   file: './message-redelivered.ts',
   happened:
-    'A worker takes a refund from a queue, makes it, records it, and is killed before it acknowledges the message. The queue delivers the message again.',
+    'A worker makes a refund from a queue and is killed before it acknowledges the message. The queue delivers it again.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The second delivery looks like a first one: two refunds.',
+      comes: 'The second delivery looks like a first one.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The second delivery finds the record, and is acknowledged without running.',
+      comes: 'The second delivery finds the record, and is only acknowledged.',
       effects: 1,
       inDoubt: 0,
     },

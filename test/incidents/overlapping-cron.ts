@@ -14,8 +14,7 @@ export const incident: Incident = {
   title: 'A cron job that overlaps itself',
   file: './overlapping-cron.ts',
   script: `*/5 * * * *  semel run reminders --cron '*/5 * * * *' -- ./reminders.sh`,
-  happened:
-    'A job that cron starts every five minutes takes seven. The next run starts while the first is working, and both see the same reminder.',
+  happened: 'A job that cron starts every five minutes takes seven. Two runs see the same reminder.',
   wanted: 1,
   ways: [
     { name: 'bare', comes: 'Both send it.', effects: 2, inDoubt: 0 },

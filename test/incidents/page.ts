@@ -19,25 +19,6 @@ export function outcomeTable(rows: readonly Played[]): string {
   );
 }
 
-/** One row per incident: what landed bare, with semel, and with one more line in the contract. */
-export function summaryTable(incidents: readonly Incident[], linked: (incident: Incident) => string): string {
-  return markdownTable(
-    ['incident', 'wanted', 'bare', 'semel', 'semel, with'],
-    incidents.map((incident) => {
-      const [bare, ...others] = incident.ways;
-      const plain = others.find(({ name }) => name === 'semel');
-      const more = others.filter((way) => way !== plain);
-      return [
-        linked(incident),
-        incident.wanted,
-        bare === undefined ? '' : landedIn(bare),
-        plain === undefined ? '' : landedIn(plain),
-        more.map((way) => `${way.name.replace('semel, ', '')}: ${landedIn(way)}`).join('; '),
-      ];
-    }),
-  );
-}
-
 function landedIn({ effects, inDoubt }: Way): string {
   return inDoubt === 0 ? String(effects) : `${effects}, in doubt`;
 }
@@ -53,27 +34,25 @@ export function anchorOf(title: string): string {
 export function page(incidents: readonly Incident[]): string {
   return `# Incidents
 
-For anyone who wants to see what goes wrong in production, and the contract that prevents it. Each incident is played by real processes
-against a target that counts effects. *bare* is how it was done when it happened. **In doubt** means that semel neither repeated nor dropped
-the effect: it stays listed until code or a person decides.
+For anyone who looks for an accident like theirs, and for the contract that prevents it. Real processes play each one against a target that
+counts effects. The bold number is how many landed: *bare*, as it was done when it happened, and with semel. **In doubt** means that semel
+neither repeated nor dropped the effect: code or a person decides.
 
-The numbers are effects that landed:
-
-${summaryTable(incidents, ({ title }) => `[${title}](#${anchorOf(title)})`)}
-
+${incidents.map(section).join('\n')}
 \`npm run incidents\` plays them and writes this page.
-
-${incidents.map(section).join('\n')}`;
+`;
 }
 
 function section(incident: Incident, index: number, all: readonly Incident[]): string {
-  const { title, file, happened, ways } = incident;
+  const { title, file, happened, wanted, ways } = incident;
   const name = file.replace('./', 'test/incidents/');
   const twin = all.slice(0, index).find((earlier) => earlier.file === file);
-  const results = ways.map(({ name: way, comes }) => `- **${way}**: ${comes}`).join('\n');
+  const results = ways
+    .map((way) => `- ${way.name.replace('semel, ', 'semel with ')} **${landedIn(way)}**: ${way.comes}`)
+    .join('\n');
   return `## ${title}
 
-${happened}
+${happened}${wanted === 1 ? '' : ` Wanted: ${wanted}.`}
 
 ${results}
 
@@ -92,13 +71,14 @@ const termLine =
   /(?<=^ {2})(?:effect|stakes|per|identity|content|volatile|dispatch|provider|window|via): .*(?=,$)/gm;
 
 function termsOf(name: string, terms: readonly string[]): string {
-  return `The contract: \`${terms.join(', ')}\`. The program: [${name}](../../${name}).`;
+  return `\`${terms.join(', ')}\` ([program](../../${name}))`;
 }
 
 function excerpt(name: string, incident: Incident): string {
-  return `\`\`\`ts no-check="an excerpt of ${name}, which the test suite plays"\n${contractOf(incident)}\n\`\`\``;
+  if (contractOf(incident).includes('\n')) return `How: [${name}](../../${name}).`;
+  return `\`\`\`ts no-check="an excerpt of ${name}"\n${contractOf(incident)}\n\`\`\``;
 }
 
 function scriptOf(name: string, script: string): string {
-  return `\`\`\`sh no-run="${name} plays it with a target of its own"\n${script.trim()}\n\`\`\``;
+  return `\`\`\`sh no-run="${name} plays it"\n${script.trim()}\n\`\`\``;
 }

@@ -12,7 +12,7 @@ export const incident: Incident = {
     'A request times out at the edge. The load balancer and the client both retry, and two workers get it at the same moment. Each checks first whether it was done.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'Both check, both find nothing, both open a ticket.', effects: 2, inDoubt: 0 },
+    { name: 'bare', comes: 'Both find nothing, and both open a ticket.', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
       comes: 'One claims the key; the other waits and gets the same ticket.',

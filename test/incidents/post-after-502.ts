@@ -13,22 +13,23 @@ slug="post-$(date +%N)"   # the model writes another one each time
 semel once publish -- post "the post of today" "$slug"
 `;
 const verified = `
-slug="post-$(date +%N)"   # the model writes another one each time
+# The model writes another slug each time.
+slug="post-$(date +%N)"
 semel once publish --verify 'look "the post of today"' -- post "the post of today" "$slug"
 `;
 
 export const incident: Incident = {
   title: 'A 502 after the post was published',
   file: './post-after-502.ts',
-  script: `semel run blog --per day -- sh agent.sh   # in the crontab\n\n# agent.sh${verified}`,
+  script: `# in the crontab\nsemel run blog --per day -- sh agent.sh\n\n# agent.sh${verified}`,
   happened:
-    'A shell agent publishes a post. The gateway answers 502 after the post is live. Cron starts the agent again, and the model writes another text and another slug, so the blog cannot tell that it is the same post.',
+    'A shell agent publishes a post, and the gateway answers 502 after it is live. Cron starts the agent again, and the model writes another text and another slug.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'Two posts for today.', effects: 2, inDoubt: 0 },
+    { name: 'bare', comes: 'The blog cannot tell that it is the same post.', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'The second start exits in doubt and publishes nothing. A person decides.',
+      comes: 'The second start exits in doubt. A person decides.',
       effects: 1,
       inDoubt: 1,
     },

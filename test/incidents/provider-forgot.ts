@@ -11,25 +11,24 @@ export const incident: Incident = {
   title: 'A retry after the provider forgot the key',
   file: './provider-forgot.ts',
   happened:
-    'A worker sends a payout under a stable idempotency key and dies before the reply. It restarts two hours later; the provider remembers keys for one hour.',
+    'A worker sends a payout under an idempotency key and dies before the reply. It restarts two hours later; the provider remembers keys for one.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The provider has forgotten the key: a second payout.',
+      comes: 'The key means nothing any more.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes:
-        'The provider’s window, counted from the first dispatch, is over, so the payout is held in doubt.',
+      comes: 'The provider’s window, counted from the first dispatch, is over: in doubt.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, verify',
-      comes: 'The window is over, so `verify` asks the provider and finds the payout.',
+      comes: '`verify` asks the provider and finds the payout.',
       effects: 1,
       inDoubt: 0,
     },

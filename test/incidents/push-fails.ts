@@ -18,20 +18,21 @@ semel once push --not-landed-exit 22 -- sh -c '${push}'
 export const incident: Incident = {
   title: 'A push that fails after the file was written',
   file: './push-fails.ts',
-  script: `semel run changelog --per day -- sh job.sh   # in the crontab
+  script: `# in the crontab
+semel run changelog --per day -- sh job.sh
 
 # job.sh
 semel step entry -o changelog.md -- llm "write the entry of today"
 semel once push --not-landed-exit 22 -- ./push.sh changelog.md`,
   happened:
-    'An agent adds today’s entry to a file and pushes it. The remote rejects the push. The job runs again, adds a re-worded entry, and pushes both.',
+    'An agent adds today’s entry to a file, and the remote rejects the push. The job runs again, adds a re-worded entry, and pushes both.',
   wanted: 1,
   ways: [
     { name: 'bare', comes: 'Two entries for today.', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
       comes:
-        'The second run gets the first one’s file and pushes it. `--not-landed-exit 22` says that the rejected push did nothing.',
+        'The second run gets the first one’s file and pushes it. `--not-landed-exit 22` says that a rejected push did nothing.',
       effects: 1,
       inDoubt: 0,
     },

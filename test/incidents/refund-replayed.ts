@@ -9,7 +9,7 @@ export const incident: Incident = {
   title: 'Four refunds from a replayed workflow',
   file: './refund-replayed.ts',
   happened:
-    'A workflow is replayed three times from its checkpoint. Each time the model plans the same refund with a new tool call id and a re-worded reason, so the payment provider gets a new key.',
+    'A workflow is replayed three times. Each time the model plans the same refund with a new tool call id and a re-worded reason, so the provider gets a new key.',
   wanted: 1,
   ways: [
     {
@@ -20,8 +20,7 @@ export const incident: Incident = {
     },
     {
       name: 'semel',
-      comes:
-        'The key is made of payment and amount, not of reason and tool call id: one refund, and three replays that name the drift.',
+      comes: 'The key is made of payment and amount, not of reason and tool call id.',
       effects: 1,
       inDoubt: 0,
     },

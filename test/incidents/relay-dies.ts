@@ -19,18 +19,18 @@ async function twoRelays({ act }: Stage, death: Death): Promise<void> {
 export const before: Incident = {
   title: 'A relay that dies before delivery',
   file,
-  happened: `${staged} A relay deletes the row, so that no other relay delivers it too, and is killed before it sends the mail. Another relay takes over.`,
+  happened: `${staged} A relay deletes the row, so that no other delivers it too, and is killed before it sends the mail.`,
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The row is gone, and the mail was never sent.',
+      comes: 'The row is gone, and the mail is never sent.',
       effects: 0,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The row stays until the mail is on record. It may have been sent, so it is in doubt.',
+      comes: 'The row stays until the mail is on record. It is in doubt.',
       effects: 0,
       inDoubt: 1,
     },
@@ -47,18 +47,18 @@ export const before: Incident = {
 export const after: Incident = {
   title: 'A relay that dies after delivery, before its record',
   file,
-  happened: `${staged} A relay sends the mail, and is killed before it deletes the row. Another relay takes over.`,
+  happened: `${staged} A relay sends the mail, and is killed before it deletes the row.`,
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The row is still there, so the customer gets a second mail.',
+      comes: 'The next relay sends a second mail.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The mail may have been sent: the row is in doubt, and nothing is sent again.',
+      comes: 'The row is in doubt, and nothing is sent again.',
       effects: 1,
       inDoubt: 1,
     },

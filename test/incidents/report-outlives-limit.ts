@@ -13,25 +13,24 @@ export const incident: Incident = {
   title: 'A report that outlives its function, retried three times',
   file: './report-outlives-limit.ts',
   happened:
-    'A function collects the figures of a customer and has a service write and mail the report, which takes longer than the function may run. The platform kills the function at its limit, and retries it three times.',
+    'A function collects figures and has a service write and mail a report, which takes longer than the function may run. The platform kills it, and retries it three times.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'Every attempt orders the report again: the customer gets four.',
+      comes: 'Every attempt orders the report again.',
       effects: attempts,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes:
-        'The figures are kept. The report may have been mailed, so it is in doubt, and no retry orders it again.',
+      comes: 'The figures are kept. The report is in doubt, and no retry orders it again.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, verify',
-      comes: 'The first retry asks whether the report is there, and completes the job. The others skip it.',
+      comes: 'The first retry asks whether the report is there, and completes the job.',
       effects: 1,
       inDoubt: 0,
     },

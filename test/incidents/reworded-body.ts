@@ -22,14 +22,13 @@ export const incident: Incident = {
   ways: [
     {
       name: 'bare',
-      comes: 'Other words are other args: the customer gets three mails.',
+      comes: 'Other words are other args.',
       effects: 3,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes:
-        'The body is content, not identity: one mail, and the replay says that the new text was not used.',
+      comes: 'The body is content, not identity. The replay says that the new text was not used.',
       effects: 1,
       inDoubt: 0,
     },

@@ -20,8 +20,7 @@ export const incident: Incident = {
     },
     {
       name: 'semel',
-      comes:
-        'The charge is not repeated. The receipt may have left: that step is in doubt, and the call with it.',
+      comes: 'The charge is not repeated. The receipt is in doubt, and the call with it.',
       effects: 2,
       inDoubt: 2,
     },

@@ -12,18 +12,18 @@ export const incident: Incident = {
   title: 'The same script from two folders',
   file: './two-clicks.ts',
   happened:
-    'Somebody runs the script for the monthly report from the home folder, and again from the project. It remembers what it did in a file in the working directory.',
+    'A script remembers what it did in a file in the working directory. Somebody runs it from the home folder, and again from the project.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'Two folders, two files, two reports.',
+      comes: 'Two folders, two files.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The ledger is per user, not per folder: the second start gets the first one’s value.',
+      comes: 'The ledger is per user, not per folder.',
       effects: 1,
       inDoubt: 0,
     },

@@ -11,20 +11,19 @@ export const incident: Incident = {
   title: 'A webhook delivered three times',
   file: './webhook-three-times.ts',
   happened:
-    'A payment succeeds, and its webhook credits the customer. The worker dies after the credit, before it has answered. The sender delivers the event again, twice at once.',
+    'The worker that credits the customer dies before it has answered. The sender delivers the event again, twice at once.',
   wanted: 1,
   ways: [
     { name: 'bare', comes: 'Every delivery credits the customer.', effects: 3, inDoubt: 0 },
     {
       name: 'semel',
-      comes:
-        'The credit may have landed: the sender gets 503 until somebody decides, and nothing is credited again.',
+      comes: 'The credit is in doubt: the sender gets 503 until somebody decides.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, provider',
-      comes: 'The books honour the key: the second delivery sends it again under it, and it counts once.',
+      comes: 'The second delivery sends it again under the same key, which the books honour.',
       effects: 1,
       inDoubt: 0,
     },

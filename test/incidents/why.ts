@@ -50,19 +50,17 @@ const reasons: readonly Reason[] = [
 export function whyPage(): string {
   return `# Why
 
-For anyone who asks: isn't a retry, a lock or a cache enough? This is how the usual ways fail. \`npm run incidents\` plays each with real
-processes, and writes this page.
+For anyone who asks: isn't a retry, a lock or a cache enough? This is how the usual ways fail. \`npm run incidents\` plays them, and writes
+this page.
 
 ${reasons.map(section).join('\n')}
 ## What to do instead
 
 1. **Name the intent, not the attempt**: who asks, which tool, and the args that make it the same call.
-2. **Claim that name** before the effect: durably, one holder at a time.
-3. **Record the outcome** afterwards.
-4. **If a claim has no outcome, say so.** Only the target, or a person who looks, can know what happened.
+2. **Claim that name** before the effect, and **record the outcome** after it.
+3. **If a claim has no outcome, say so.** Only the target, or a person who looks, can know what happened.
 
-That is what semel does. [Incidents](../guides/incidents.md) has the numbers, and how each ends with semel; [agents](../guides/agents.md) the line of code,
-[semantics](../reference/semantics.md) the rules.
+That is what semel does. [Incidents](../guides/incidents.md) shows how each of these ends with it.
 `;
 }
 
