@@ -10,6 +10,7 @@ import type { StoredRecord } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import { Claim, chooseWayOut, firstPurpose, PendingRead, type Purpose, reportAnswer } from './claim.ts';
+import { endIfDead } from './death.ts';
 import { type Claimant, createTicketReports, type Detached, detach, type TicketReports } from './detached.ts';
 import type { Env } from './env.ts';
 import { runAttempt } from './execute.ts';
@@ -49,6 +50,8 @@ export interface Pipeline extends Pick<Work, 'closing' | 'close'> {
   readonly tickets: TicketReports;
   /** The call as it was first made. */
   inOriginalTurn(call: Call): Promise<Call>;
+  /** Ends the claim of a process that is proven dead. True: the record has changed. */
+  endIfDead(record: StoredRecord): Promise<boolean>;
 }
 
 export function createPipeline(options: PipelineOptions): Pipeline {
@@ -58,7 +61,9 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const env: Env = { ...options, timers: createTimers(clock), closing, inBackground };
   const sharing = createSharing(clock);
   const habit = createHabit();
-  const toolBody: Body = (attempt) => runTool(env, attempt);
+  const toolBody: Body = Object.assign((attempt: Attempt) => runTool(env, attempt), {
+    endsWithProcess: true,
+  });
 
   return {
     run,
@@ -67,6 +72,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     detach: (call, claimant) => detach(runWith, clock, call, claimant),
     tickets: createTicketReports(env),
     inOriginalTurn,
+    endIfDead: (record) => endIfDead(env, record),
     closing,
     close: work.close,
   };
@@ -163,7 +169,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     known: LostAnswer | undefined,
   ): Promise<Result> {
     const { call } = active;
-    const claimant = body.claimant ?? { owner: body === toolBody ? chooseOwner(env, call) : env.owner };
+    const claimant = body.claimant ?? { owner: chooseOwner(env, call, body) };
     work.active.add(active);
     try {
       let purpose = first;
@@ -237,7 +243,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 }
 
 /** A child process of the tool may send after the death of this one; `ctx.fetch` cannot. */
-function chooseOwner({ provableOwner, loneOwner }: Env, { tool }: Call): string {
+function chooseOwner({ owner, provableOwner, loneOwner }: Env, { tool }: Call, body: Body): string {
+  if (body.endsWithProcess !== true) return owner;
   return tool.contract.via === 'fetch' ? loneOwner : provableOwner;
 }
 

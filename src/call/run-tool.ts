@@ -46,6 +46,8 @@ export interface Body {
   readonly runExternally?: Tool['run'];
   /** Whose claim it is, if not this process's. */
   readonly claimant?: Claimant;
+  /** This process runs the effect by itself, so its death ends the attempt, as with a tool's own `run`. */
+  readonly endsWithProcess?: boolean;
 }
 
 export function runTool(env: Env, attempt: Attempt): Promise<Try> {

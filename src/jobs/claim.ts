@@ -7,6 +7,7 @@ import { NotLanded } from '../core/signals.ts';
 import { sleep } from '../ledger/index.ts';
 import {
   type CallOptions,
+  engineOf,
   forgetTool,
   type OpenAttempt,
   type RecordInfo,
@@ -52,6 +53,8 @@ interface ClaimOptions<Args> {
   readonly waitMs: number;
   /** Ends a wait. */
   readonly signal: AbortSignal | undefined;
+  /** The claim may be left to its lease, so it does not end with this process. */
+  readonly mayOutliveProcess?: boolean;
   /** Called once, before the first wait. */
   readonly onWait: (holder: Holder) => void;
 }
@@ -88,7 +91,10 @@ export async function claim<Args>(options: ClaimOptions<Args>): Promise<Claimed>
       continue;
     }
     if (verifier !== undefined) verifier.startedAt = undefined;
-    const begun = await withTool(tool, (made) => semel.begin(made, args, callOptions));
+    const begun = await withTool(tool, (made) => {
+      const begin = options.mayOutliveProcess === true ? semel.begin : engineOf(semel).beginHere;
+      return begin(made, args, callOptions);
+    });
     if (begun.execute) {
       if ((verifier?.startedAt ?? systemClock.mono()) - lookedAt < maxLookAgeMs)
         return { kind: 'execute', attempt: begun.attempt, before };

@@ -41,7 +41,7 @@ export interface JobOptions<Value = unknown> {
   readonly timeout?: Duration | 'none';
   /** How long a function may take to end once its signal is aborted; then `run()` no longer waits for it. @default '10s' */
   readonly grace?: Duration;
-  /** How long a process that crashed keeps others from starting; at least 10s. @default '1m' */
+  /** How long a crash keeps others from starting, where its death cannot be proven; at least 10s. @default '1m' */
   readonly lease?: Duration;
   /** Holds the lock this long from the start, even if the run is over sooner. @default 0 */
   readonly atLeast?: Duration;

@@ -7,6 +7,7 @@ import { formatDuration } from '../core/contract/duration.ts';
 import { minute } from '../core/contract/period.ts';
 import { sleep } from '../ledger/index.ts';
 import type { OpenAttempt, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
+import { withoutMark } from '../store/process-life.ts';
 import { type Claimed, claim, insideItself, type VerifierStart, withTool } from './claim.ts';
 import { idsHeldAbove } from './context.ts';
 import { describePrevious, describesNoStart, flushNotes } from './ending.ts';
@@ -75,7 +76,7 @@ export async function runJob<Ending extends RunEnding>(
 
   const liveness = await work.begin();
   const claiming = claimOptions(options, folder);
-  const locked = await claimLock(lock, args, lockKey, claiming);
+  const locked = await claimLock(lock, args, lockKey, claiming, options.atLeastMs);
   const lockedAt = systemClock.mono();
   if (locked.kind !== 'execute') {
     liveness.end();
@@ -234,7 +235,8 @@ export async function findRun(
   { record }: Holder,
 ): Promise<RecordInfo | undefined> {
   const query = { contract: contractName('run', job), status: 'running' } as const;
-  for await (const run of listRecords(semel, query)) if (run.owner === record.owner) return run;
+  for await (const run of listRecords(semel, query))
+    if (withoutMark(run.owner) === withoutMark(record.owner)) return run;
   return undefined;
 }
 

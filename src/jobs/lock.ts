@@ -42,10 +42,11 @@ export async function claimLock(
   args: LockArgs,
   key: string,
   claiming: ReturnType<typeof claimOptions>,
+  atLeastMs: number,
 ): Promise<Claimed> {
   const { semel } = claiming;
   for (;;) {
-    const claimed = await claim({ ...claiming, tool, args, options: {} });
+    const claimed = await claim({ ...claiming, tool, args, options: {}, mayOutliveProcess: atLeastMs > 0 });
     const record =
       claimed.kind === 'done' || claimed.kind === 'refused' ? await semel.records.get(key) : undefined;
     if (record === undefined) return claimed;

@@ -42,13 +42,24 @@ export type Begun<Value = unknown> =
   | { readonly execute: true; readonly attempt: OpenAttempt<Value> }
   | { readonly execute: false; readonly result: Result<Value> };
 
-export function begin<Value>(pipeline: Pipeline, clock: Clock, call: Call): Promise<Begun<Value>> {
+/** `endsWithProcess`: this process executes the attempt by itself. */
+export function begin<Value>(
+  pipeline: Pipeline,
+  clock: Clock,
+  call: Call,
+  endsWithProcess = false,
+): Promise<Begun<Value>> {
   return call.tool.contract.mode === 'enforce'
-    ? beginGuarded(pipeline, clock, call)
+    ? beginGuarded(pipeline, clock, call, endsWithProcess)
     : beginObserved(pipeline, clock, call);
 }
 
-function beginGuarded<Value>(pipeline: Pipeline, clock: Clock, call: Call): Promise<Begun<Value>> {
+function beginGuarded<Value>(
+  pipeline: Pipeline,
+  clock: Clock,
+  call: Call,
+  endsWithProcess: boolean,
+): Promise<Begun<Value>> {
   return new Promise((resolve, reject) => {
     const body: Body = async (attempt) => {
       const { ctx, requests } = attempt.context();
@@ -112,7 +123,9 @@ function beginGuarded<Value>(pipeline: Pipeline, clock: Clock, call: Call): Prom
       });
     };
     const runExternally = createExternalRun<Value>(pipeline, clock, call, resolve, () => result);
-    const result = pipeline.runWith(call, Object.assign(body, { runExternally })) as Promise<Result<Value>>;
+    const result = pipeline.runWith(call, Object.assign(body, { runExternally, endsWithProcess })) as Promise<
+      Result<Value>
+    >;
     result.then((done) => resolve({ execute: false, result: done }), reject);
   });
 }

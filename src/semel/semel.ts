@@ -329,6 +329,18 @@ export function createSemel(options: SemelOptions = {}): Semel {
     });
   }
 
+  async function beginCall<Args, Value>(
+    fn: ToolFunction<Args, Value>,
+    args: Args,
+    callOptions = noOptions,
+    endsWithProcess = false,
+  ): Promise<Begun<Value>> {
+    const known = recordedTool(fn);
+    known.isExternal = true;
+    const made = await calls.make(known.tool, known.schema, args, callOptions);
+    return begin(pipeline, clock, await beforeUse(made), endsWithProcess);
+  }
+
   const semel: Semel = {
     namespace,
     async once(name: string, id: unknown, ...rest: unknown[]) {
@@ -353,12 +365,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
       return (await toolbox.invoke({ tool, schema: undefined, isExternal: false }, id, callOptions)) as never;
     },
     tool: toolbox.define as unknown as Semel['tool'],
-    async begin(fn, args, callOptions = noOptions) {
-      const known = recordedTool(fn);
-      known.isExternal = true;
-      const made = await calls.make(known.tool, known.schema, args, callOptions);
-      return begin(pipeline, clock, await beforeUse(made));
-    },
+    begin: (fn, args, callOptions) => beginCall(fn, args, callOptions),
     async keyOf(fn, args, callOptions = noOptions) {
       const { tool, schema } = recordedTool(fn);
       return describeKey(await calls.make(tool, schema, args, callOptions));
@@ -403,6 +410,11 @@ export function createSemel(options: SemelOptions = {}): Semel {
       const call = await calls.make(tool, schema, args, callOptions);
       toolbox.warnOfIdentity(tool, call.args);
       return call;
+    },
+    beginHere: (fn, args, callOptions) => beginCall(fn, args, callOptions, true),
+    async endIfDead(key) {
+      const record = await ledger.read(namespace, key);
+      return record !== undefined && pipeline.endIfDead(record);
     },
     find: toolbox.find,
     listTools: toolbox.list,

@@ -5,6 +5,7 @@ import type { Call, Pipeline, Result } from '../call/index.ts';
 import type { Clock, Random } from '../core/clock.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Store } from '../store/store.ts';
+import type { Begun } from './begin.ts';
 import type { CallOptions, ToolFunction } from './definition.ts';
 import type { Semel } from './semel.ts';
 import type { AnyDefinition, KnownTool } from './toolbox.ts';
@@ -34,6 +35,14 @@ export interface Engine {
     args: unknown,
     options: CallOptions,
   ): Promise<Call>;
+  /** Like `semel.begin`, for an attempt that this process executes by itself: the claim ends with the process. */
+  beginHere<Args, Value>(
+    tool: ToolFunction<Args, Value>,
+    args: Args,
+    options: CallOptions,
+  ): Promise<Begun<Value>>;
+  /** Ends the claim on a key whose process is proven dead. True: its record has changed. */
+  endIfDead(key: string): Promise<boolean>;
   find(contract: string): KnownTool | undefined;
   /** Every tool, by its current name. */
   listTools(): readonly string[];

@@ -104,6 +104,65 @@ describe.each(Object.entries(stores))('on %s', (_, make) => {
   });
 });
 
+// The kernel of other systems is not asked: there the lease decides.
+describe.runIf(process.platform === 'linux')(
+  'on the machine of the ledger, without waiting for the lease',
+  () => {
+    const place = (folder: string): StorePlace => ({ kind: 'sqlite', path: join(folder, 'ledger.db') });
+    const patient = { at, lease: '1h', ifBusy: 'skip' } as const;
+
+    test.concurrent.each(points)('the next start takes over from a process that died %s', async (dieAt) => {
+      using scratch = newScratch('jobs');
+      const { folder } = scratch;
+      await start({ ...patient, place: place(folder), folder, dieAt }).ended;
+      const wasDone = dieAt === 'before the lock is released';
+      const next = await run({ ...patient, place: place(folder), folder });
+      expect(next.status).toBe(wasDone ? 'skipped' : 'executed');
+      expect(effectsIn(folder).filter((each) => each.startsWith('publish'))).toHaveLength(1);
+    });
+
+    test.concurrent('`semel run` takes over from a process that died, too', async () => {
+      const command = commandPlace();
+      const { folder } = command;
+      await start({ ...patient, place: place(folder), folder, dieAt: 'between two steps' }).ended;
+      const options = ['--namespace', 'app', '--store', `sqlite:${join(folder, 'ledger.db')}`];
+      const slot = ['--per', 'day', '--tz', 'Asia/Kolkata', '--at', new Date(at).toISOString()];
+      const ran = await command.semel(
+        'run',
+        'blog',
+        ...slot,
+        ...options,
+        '--',
+        'sh',
+        '-c',
+        'echo ran >> log',
+      );
+      expect(ran.code).toBe(0);
+      expect(command.lines('log')).toEqual(['ran']);
+    });
+
+    test.concurrent('a process that is stopped keeps its lock', async () => {
+      using scratch = newScratch('jobs');
+      const { folder } = scratch;
+      const stopped = start({ ...patient, place: place(folder), folder, lingers: true });
+      await stopped.line((line) => 'working' in line);
+      stopped.signal('SIGSTOP');
+      expect((await run({ ...patient, place: place(folder), folder })).status).toBe('busy');
+      stopped.signal('SIGCONT');
+      await stopped.finish();
+      expect(effectsIn(folder).filter((each) => each.startsWith('plan'))).toHaveLength(1);
+    });
+
+    test.concurrent('a lock that is kept for `atLeast` outlives its process', async () => {
+      using scratch = newScratch('jobs');
+      const { folder } = scratch;
+      const order = { ...patient, place: place(folder), folder, atLeast: '1h' } as const;
+      expect((await run(order)).status).toBe('executed');
+      expect((await run({ ...order, at: at + 86_400_000 })).status).toBe('busy');
+    });
+  },
+);
+
 describe('beside `semel run` of the same name', () => {
   const slot = ['--per', 'day', '--tz', 'Asia/Kolkata', '--at', new Date(at).toISOString()];
   const named = ['--namespace', 'app', '--store'];

@@ -23,6 +23,8 @@ export interface NightlyOrder {
   readonly at: number;
   readonly dieAt?: Point | 'in the effect';
   readonly ifBusy?: 'wait' | 'skip';
+  readonly lease?: '1h';
+  readonly atLeast?: '1h';
   /** Waits in its first step until its standard input ends. */
   readonly lingers?: true;
 }
@@ -67,7 +69,12 @@ const finished = new Promise<void>((resolve) => {
 const semel = createSemel({ store, namespace: 'app', onWarning: () => undefined });
 const job = semel.job(
   'blog',
-  { per: day('Asia/Kolkata'), lease: '10s', ifBusy: order.ifBusy ?? 'wait' },
+  {
+    per: day('Asia/Kolkata'),
+    lease: order.lease ?? '10s',
+    ifBusy: order.ifBusy ?? 'wait',
+    ...(order.atLeast === undefined ? {} : { atLeast: order.atLeast }),
+  },
   async (run) => {
     reached('before the first step');
     const plan = await run.step('plan', async () => {

@@ -2,7 +2,8 @@
 // machine the kernel knows: a live holder keeps its claim even past its lease, a dead one is not waited for.
 
 import { isSemelError } from '../../core/errors.ts';
-import type { RecordInfo, Semel } from '../../semel/index.ts';
+import { engineOf, type RecordInfo, type Semel } from '../../semel/index.ts';
+import { isProcessGone } from '../../store/process-life.ts';
 import { minLeaseMs } from '../definition.ts';
 import { isOwnerAlive, shownOwner } from './liveness.ts';
 
@@ -26,8 +27,11 @@ export async function findHolder(
     if (record?.status !== 'running') return { holder: undefined, record };
     const alive = isOwnerAlive(folder, record.owner);
     if (alive === true) return { holder: { record, isAlive: true }, record };
-    if (alive === undefined)
+    if (alive === undefined) {
+      // Without a pipe, like a job of the library.
+      if (isProcessGone(record.owner) && (await engineOf(semel).endIfDead(key))) continue;
       return { holder: record.lapsed ? undefined : { record, isAlive: false }, record };
+    }
     const died = semel.doubts.resolve(record.ref, 'died', { by: 'semel', note: 'its processes are gone' });
     await ignoreStale(died);
   }
