@@ -1,5 +1,5 @@
 // npm run build: what the package holds. The command and the doors of the library share one set of CommonJS files in dist/lib
-// (see docs/decisions/014): Node.js takes longer to find and link three hundred modules than to run them.
+// (see docs/internals/decisions/014): Node.js takes longer to find and link three hundred modules than to run them.
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { build, type OutputChunk } from 'rolldown';
