@@ -1,7 +1,7 @@
 // What may be done about a record in doubt without a person: run it again if class, provider or contract make that safe;
 // otherwise ask `verify`; otherwise leave it in doubt and say so.
 
-import { majorVersion, recordVersion } from '../core/contract/version.ts';
+import { mayContinue, recordVersion } from '../core/contract/version.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
 import { findDrift, isSameContent } from '../core/key/identity.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';
@@ -35,10 +35,9 @@ function isOtherWork(call: Call, record: StoredRecord): boolean {
   return !isSameContent(record.content, call.content());
 }
 
-/** Code of another major version may not understand the stored args. */
+/** Code of another major version may not understand the stored args, and another provider does not know the key. */
 export function isSameCode({ tool }: Pick<Call, 'tool'>, { version }: StoredRecord): boolean {
-  const own = recordVersion(tool.contract);
-  return version === own || majorVersion(version) === majorVersion(own);
+  return mayContinue(version, recordVersion(tool.contract));
 }
 
 /** How long after the first dispatch a re-run is allowed; null: always. */

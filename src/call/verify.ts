@@ -2,7 +2,7 @@
 
 import { decodeResult } from '../core/codec/codec.ts';
 import { describeThrown } from '../core/contract/classify.ts';
-import { recordVersion } from '../core/contract/version.ts';
+import { isSameProvider, recordVersion, shownVersion } from '../core/contract/version.ts';
 import type { Verification, VerifyContext } from '../core/verification.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { type Attempt, maxRefLength } from './attempt.ts';
@@ -56,7 +56,7 @@ async function ask(
     );
     if (!isVerification(answer)) return noAnswer;
     if (answer.verdict === 'notLanded' && tool.contract.via === 'steps') return partsDecide;
-    // Another version sent it, perhaps in a form that this code does not find.
+    // Another version sent it, perhaps in a form or to a service where this code does not find it.
     return isSameVersion || answer.verdict !== 'notLanded'
       ? answer
       : { verdict: 'unsure', because: describeOtherVersion(inDoubt.version, recordVersion(tool.contract)) };
@@ -93,7 +93,9 @@ const partsDecide: Verification = {
 };
 
 function describeOtherVersion(sentBy: string, ownVersion: string): string {
-  return `it says "not landed", but version ${sentBy} sent it, and this is version ${ownVersion}`;
+  if (!isSameProvider(sentBy, ownVersion))
+    return 'it says "not landed", but it was sent under the contract\'s earlier `provider`, and may have landed there';
+  return `it says "not landed", but version ${shownVersion(sentBy)} sent it, and this is version ${shownVersion(ownVersion)}`;
 }
 
 /** `verify` looks for what was sent, so it gets the args of that attempt, not those of the present call. */

@@ -2,7 +2,7 @@
 // do write: one poisons a record whose attempts keep crashing before dispatch, so that it stops killing workers; the
 // other settles a lapsed record with the late success that another attempt reported.
 
-import { majorVersion } from '../core/contract/version.ts';
+import { mayContinue, sentBy } from '../core/contract/version.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
 import { isSameContent } from '../core/key/identity.ts';
 import { applyLateSuccess } from './endings.ts';
@@ -238,9 +238,9 @@ function reclaim(row: Row, request: ClaimRequest, time: Time): Row {
   // A target that honours our key also compares the request, so what it may have seen is sent again unchanged. Prepared
   // output stays with the args it was made from, and a verification with the args it is about.
   const isWordingFixed = row.keyed || row.prepared !== null || request.for === 'verify';
-  // Another major version of the code sends its own args. Nothing landed under the key of a free record, so it gets a
-  // new provider key there: under the old one the provider would refuse different args.
-  const isOtherCode = request.for !== 'verify' && majorVersion(row.version) !== majorVersion(request.version);
+  // Another major version of the code, or one with another provider, sends its own args. Nothing landed under the key of a
+  // free record, so it gets a new provider key there: under the old one the provider would refuse different args.
+  const isOtherCode = request.for !== 'verify' && !mayContinue(row.version, request.version);
   const isOtherWork = isOtherWrite(row, request);
   const isOther = isOtherCode || isOtherWork;
   const keepsFirstWording = row.lastDispatchedAt !== null && isWordingFixed && !isOther;
@@ -255,8 +255,8 @@ function reclaim(row: Row, request: ClaimRequest, time: Time): Row {
     status: 'running',
     dispatched: false,
     attempts: row.attempts + 1,
-    // The version of the code whose args are kept.
-    version: keepsFirstWording ? row.version : request.version,
+    // The version of the code whose args are kept, and the provider that may have seen them.
+    version: keepsFirstWording ? sentBy(row.version, request.version) : request.version,
     // A contract that has been loosened since does not loosen an open record.
     effect: mayHaveLanded ? stricter(row.effect, request.effect) : request.effect,
     // A contract that sends a key now does not cover an earlier request without one.

@@ -3,7 +3,7 @@
 
 import type { Contract } from '../../src/core/contract/contract.ts';
 import { durationMs } from '../../src/core/contract/duration.ts';
-import { recordVersion } from '../../src/core/contract/version.ts';
+import { recordVersion, shownVersion } from '../../src/core/contract/version.ts';
 import type { ClaimRequest } from '../../src/store/store.ts';
 import { type Plan, type StepPlan, stepName, type Version } from './contracts.ts';
 import { overrunMs, type QuietTerms } from './log.ts';
@@ -121,11 +121,15 @@ export function quietTermsIn(plans: readonly Plan[]): (request: ClaimRequest) =>
   for (const { versions, steps } of plans)
     for (const { definition, contracts } of versions)
       for (const { definition: named } of versions) {
-        known.set(`${named.name} ${recordVersion(contracts[0] as Contract)}`, quietTerms(definition));
+        known.set(
+          `${named.name} ${shownVersion(recordVersion(contracts[0] as Contract))}`,
+          quietTerms(definition),
+        );
         for (const [nth, { options }] of steps.entries())
           known.set(`${named.name}.${stepName(nth)} 1`, quietTerms(options));
       }
-  return ({ key, version }) => known.get(`${key.slice(0, key.indexOf('/'))} ${version}`) as QuietTerms;
+  return ({ key, version }) =>
+    known.get(`${key.slice(0, key.indexOf('/'))} ${shownVersion(version)}`) as QuietTerms;
 }
 
 type Terms = Partial<Pick<Version['definition'], 'timeout' | 'lease' | 'verifyAfter' | 'via'>>;

@@ -2,7 +2,7 @@
 // claimants that die right after asking, operators who decide by what they saw before, clients that settle one
 // attempt twice, with another ending. No rule may be led astray by any of them.
 
-import { majorVersion } from '../../src/core/contract/version.ts';
+import { mayContinue } from '../../src/core/contract/version.ts';
 import type {
   Act,
   ClaimRequest,
@@ -104,7 +104,7 @@ export function createEchoes({ scheduler, chance, faults, host, log }: EchoesOpt
     // Whoever comes for this record has its args, not those of whoever asked last.
     const { args, content } = record === undefined || base.fingerprint === own ? base : record;
     // Other code looks whether it landed, but does not send again what a provider may have seen.
-    const isOtherCode = record !== undefined && majorVersion(record.version) !== majorVersion(base.version);
+    const isOtherCode = record !== undefined && !mayContinue(record.version, base.version);
     const purposes = isOtherCode ? (['verify'] as const) : (['rerun', 'verify'] as const);
     return purposes.flatMap((purpose) =>
       prints.map((fingerprint) => () => {

@@ -14,7 +14,7 @@ import {
   withStrict,
 } from './fields.ts';
 import { type ContractPer, calendarSlot, isCalendarPeriod, type Per } from './period.ts';
-import { computeRerunWindow, defaultNetworkMs, type Provider } from './provider.ts';
+import { computeRerunWindow, defaultNetworkMs, markOf, type Provider } from './provider.ts';
 import { checkVersion } from './version.ts';
 import { type Effect, effects, isRepeatable } from './words.ts';
 import { zoneName } from './zone-names.ts';
@@ -108,6 +108,8 @@ export interface Contract {
   readonly retry: { readonly tries: number; readonly backoffMs: number; readonly maxBackoffMs: number };
   readonly maxAttempts: number;
   readonly provider: Provider | undefined;
+  /** Which provider, and the form of its keys; null: none. Part of the version of a record. */
+  readonly providerMark: string | null;
   /** A re-run with the provider's key is allowed only this long after the first dispatch; null: no key is trusted. */
   readonly rerunWithinMs: number | null;
   /** `verifyAfter`: how long after an attempt's end its requests may be in flight. */
@@ -199,6 +201,8 @@ export function defineContract(
       timeoutMs,
       isDecided: !remembered || traits.hasVerify,
     }),
+    // After the check of the provider.
+    providerMark: definition.provider === undefined ? null : markOf(definition.provider),
     networkMs,
     // Without a timeout only the lease bounds it, and every renewal restarts it.
     inFlightForMs: (Number.isFinite(timeoutMs) ? Math.max(timeoutMs, leaseMs) : leaseMs) + networkMs,

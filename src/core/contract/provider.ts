@@ -1,5 +1,6 @@
 // What an outside API honours, and how far a re-run under its key is trusted.
 
+import { shortDigest } from '../key/key.ts';
 import { isBlank } from '../plain.ts';
 import type { Classified } from './classify.ts';
 import { list, oneOf, refuse } from './contract-checks.ts';
@@ -72,6 +73,27 @@ export function computeRerunWindow(
   const marginMs = (Number.isFinite(timeoutMs) ? timeoutMs : 0) + defaultNetworkMs;
   return Math.max(0, rememberedMs - marginMs);
 }
+
+/**
+ * The same for every contract under which a request and its repeat have one key at one service. In another place, or in another
+ * format, a key is another one.
+ */
+export function markOf(provider: Provider): string {
+  const { name, header, bodyField, queryField, sentBy = 'fetch', format } = provider;
+  const place = [header, bodyField, queryField].map((each) => each ?? '');
+  return shortDigest('semel/provider', name, sentBy, ...place, format === undefined ? '' : sampleOf(format));
+}
+
+function sampleOf(format: NonNullable<Provider['format']>): string {
+  try {
+    return String(format(sampleKey));
+  } catch {
+    // Each call will tell.
+    return 'none';
+  }
+}
+
+const sampleKey = '00000000-0000-4000-8000-000000000000';
 
 function describeMemory({ name, verified }: Provider, rememberedMs: number): string {
   if (verified === false) return `how long ${name} remembers a key is not verified and counts as nothing`;

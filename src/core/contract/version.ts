@@ -16,16 +16,19 @@ export function checkVersion(name: string, version: string): string {
 
 /**
  * The version that a record is made with. Made of steps, an effect is other code than one that its provider knows by a key:
- * neither may repeat what the other left in doubt.
+ * neither may repeat what the other left in doubt. Nor may code with another provider: it does not know the key.
  */
 export function recordVersion({
   version,
   via,
+  providerMark,
 }: {
   readonly version: string;
   readonly via: Via | undefined;
+  readonly providerMark: string | null;
 }): string {
-  return via === 'steps' ? `steps/${version}` : version;
+  const own = via === 'steps' ? `steps/${version}` : version;
+  return providerMark === null ? own : `${own}@${providerMark}`;
 }
 
 /** Of a record's version: each of its effects has a record of its own. */
@@ -35,5 +38,33 @@ export function isMadeOfSteps(version: string): boolean {
 
 /** Calls and records with the same major version are compatible. */
 export function majorVersion(version: string): string {
-  return version.split('.', 1)[0] as string;
+  return version.split(/[.@]/, 1)[0] as string;
+}
+
+/** Without the provider. */
+export function shownVersion(version: string): string {
+  return splitVersion(version)[0];
+}
+
+function splitVersion(version: string): readonly [version: string, provider: string] {
+  const at = version.indexOf('@');
+  return at === -1 ? [version, ''] : [version.slice(0, at), version.slice(at)];
+}
+
+/** What a record of the first version left open may be continued by code of the second one. */
+export function mayContinue(recorded: string, own: string): boolean {
+  if (recorded === own) return true;
+  return majorVersion(recorded) === majorVersion(own) && isSameProvider(recorded, own);
+}
+
+/** A record that was made without a provider says nothing about one. */
+export function isSameProvider(recorded: string, own: string): boolean {
+  const [, provider] = splitVersion(recorded);
+  return provider === '' || provider === splitVersion(own)[1];
+}
+
+/** The first version, sent to a provider by code of the second one. */
+export function sentBy(recorded: string, own: string): string {
+  const [version, provider] = splitVersion(recorded);
+  return provider === '' ? `${version}${splitVersion(own)[1]}` : recorded;
 }

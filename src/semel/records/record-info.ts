@@ -2,6 +2,7 @@
 
 import { formatRef } from '../../call/index.ts';
 import { decodeResult } from '../../core/codec/codec.ts';
+import { shownVersion } from '../../core/contract/version.ts';
 import { providerKey, recordId } from '../../core/key/key.ts';
 import { type FieldOf, fieldsOfKind, showFields } from '../../rules/record.ts';
 import { isKept } from '../../rules/state.ts';
@@ -45,7 +46,8 @@ export function toRecordInfo(record: StoredRecord): RecordInfo {
   return {
     id: recordId(namespace, key),
     ref: formatRef(record),
-    ...{ namespace, contract, key, version, effect, status, inDoubt, lapsed, leaseLeftMs, expired },
+    ...{ namespace, contract, key, version: shownVersion(version), effect, status },
+    ...{ inDoubt, lapsed, leaseLeftMs, expired },
     kept: isKept(record),
     abandoned: lapsed && !inDoubt,
     doubt: record.doubtFence !== null,
