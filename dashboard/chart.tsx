@@ -54,7 +54,7 @@ export function Chart({ stats }: { readonly stats: Stats }) {
     if (node === null) return undefined;
     const css = getComputedStyle(node);
     const color = (name: string) => css.getPropertyValue(name).trim();
-    const bars = UPlot.paths.bars?.({ size: [0.7, 48], radius: 0.15 });
+    const bars = UPlot.paths.bars?.({ size: [0.7, 48] });
     const slotSeconds = stats.by === 'day' ? 86_400 : 3_600;
     const axis = {
       stroke: color('--dim'),

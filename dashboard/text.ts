@@ -18,6 +18,11 @@ export function oneLine(value: unknown, max = 160): string {
   return visible(cut(text.replace(/\s+/g, ' '), max));
 }
 
+/** Host and process, without the mark by which semel can prove that the process is dead. */
+export function shownOwner(owner: string): string {
+  return owner.replace(/~[0-9a-f]{12}(\.alone)?$|#[0-9a-f]{20}$/, '');
+}
+
 export const secretName: RegExp =
   /pass(word|phrase)?$|secret|token$|authorization|api[-_]?key|credential|cvc|card_?number/i;
 

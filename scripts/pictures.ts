@@ -43,7 +43,10 @@ const pictures: readonly Picture[] = [
     scheme: 'dark',
     width: 1180,
     height: 760,
-    ready: (page) => page.locator('canvas').first().waitFor(),
+    async ready(page) {
+      await page.locator('canvas').first().waitFor();
+      await page.getByText('Counted from').waitFor();
+    },
   },
   {
     name: 'dashboard-record-dark',

@@ -149,8 +149,8 @@ export function Overview({ namespace, params }: ViewProps) {
                 </>
               )}
               <p class="notice" role="status">
-                {coverage.isCounting ? 'Counting… ' : ''}
-                Counted from the {coverage.isNewest ? 'newest' : 'first'} {many(coverage.looked, 'record')}
+                {coverage.isCounting ? 'Still counting: so far ' : 'Counted from '}the{' '}
+                {coverage.isNewest ? 'newest' : 'first'} {many(coverage.looked, 'record')}
                 {coverage.since === undefined
                   ? ', all there are.'
                   : coverage.isNewest

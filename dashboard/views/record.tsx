@@ -8,7 +8,7 @@ import { Ago, Badge, Empty, errorOf, Head, Load, sinceOf, stateOf, Text, Value }
 import { linkTo } from '../place.ts';
 import { findProviderPage } from '../provider-page.ts';
 import { ResolveDialog, verdicts } from '../resolve.tsx';
-import { clock, duration, many, shellWord } from '../text.ts';
+import { clock, duration, many, shellWord, shownOwner } from '../text.ts';
 import type { ViewProps } from './view.ts';
 
 interface Answer {
@@ -152,7 +152,7 @@ function Details(props: {
               </span>
               {lane.owner !== undefined && (
                 <span class="dim">
-                  <Text text={lane.owner} max={60} />
+                  <Text text={shownOwner(lane.owner)} max={60} />
                 </span>
               )}
             </span>
@@ -252,9 +252,11 @@ function MomentRow({ moment, lanes }: { readonly moment: Moment; readonly lanes:
 
 function ReplayRow({ event: { at, detail } }: { readonly event: HistoryEvent }) {
   const times = typeof detail.times === 'number' ? detail.times : 1;
-  const who = ['conversation', 'turn', 'run', 'toolCallId', 'owner']
-    .filter((name) => typeof detail[name] === 'string')
-    .map((name) => `${name === 'toolCallId' ? 'tool call' : name} ${String(detail[name])}`);
+  const who = ['conversation', 'turn', 'run', 'toolCallId', 'owner'].flatMap((name) => {
+    const value = detail[name];
+    if (typeof value !== 'string') return [];
+    return `${name === 'toolCallId' ? 'tool call' : name} ${name === 'owner' ? shownOwner(value) : value}`;
+  });
   const drift = Array.isArray(detail.drift) ? detail.drift.map(String) : [];
   return (
     <li>
@@ -352,7 +354,7 @@ function Facts({ record, namespace }: { readonly record: RecordInfo; readonly na
     ['tool call', record.toolCallId],
     ['run', record.run],
     ['once more, because', record.again],
-    ['last owner', record.owner],
+    ['last owner', shownOwner(record.owner)],
     ['lease', record.leaseLeftMs > 0 ? `ends in ${duration(record.leaseLeftMs)} unless renewed` : undefined],
     ['created', clock(record.createdAt)],
     ['settled', record.settledAt && clock(record.settledAt)],
