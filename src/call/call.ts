@@ -2,6 +2,7 @@
 
 import type { Classified } from '../core/contract/classify.ts';
 import type { Contract } from '../core/contract/contract.ts';
+import { isPartOf } from '../core/contract/fields.ts';
 import type { Seen } from '../core/contract/one-request.ts';
 import type { SemelError } from '../core/errors.ts';
 import { findDrift } from '../core/key/identity.ts';
@@ -162,7 +163,9 @@ export class Call {
     const isOwn = key === this.key;
     const now = isOwn ? this.content() : this.maker.content({ key, args: this.args });
     const drift = findDrift(content, now);
-    return strict.filter((path) => drift.includes(path) && (isOwn || hasField(content, path)));
+    // A field is compared in parts where some of them are identity or volatile.
+    const differs = (path: string) => drift.some((each) => isPartOf(each, path));
+    return strict.filter((path) => differs(path) && (isOwn || hasField(content, path)));
   }
 
   /** The args as they are stored; null if they may not or cannot be. */
@@ -195,7 +198,7 @@ export class Call {
 
 /** The contract of an earlier form may not have had the field. */
 function hasField(content: string | null, path: string): boolean {
-  return content !== null && Object.hasOwn(JSON.parse(content) as object, path);
+  return content !== null && Object.keys(JSON.parse(content) as object).some((each) => isPartOf(each, path));
 }
 
 type Changes = Partial<Pick<Call, 'tool' | 'identity' | 'notAfter' | 'signal' | 'verifyOnly' | 'inTurn'>>;

@@ -1,6 +1,6 @@
 // `strict`: content whose difference is a conflict, as other idempotency layers validate the payload.
 
-import { createSemel, day, landed } from 'semel';
+import { createSemel, day, landed, type ToolFunction } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { gate, quick, rig } from './support.ts';
 
@@ -110,6 +110,26 @@ describe('a strict field', () => {
     expect(await charge.try(first)).toMatchObject(conflict);
   });
 
+  test.each([
+    [{ identity: ['order', 'card.exp'] }],
+    [{ identity: ['order'], volatile: ['card.exp'] }],
+    [{ volatile: ['card.exp'] }],
+  ])('is compared in its other parts where one of them is named elsewhere: %o', async (names) => {
+    const semel = quick();
+    const run = (_: { order: string; card: { exp: string; number: string } }) => 1;
+    const charge = semel.tool({
+      ...base,
+      ...names,
+      strict: ['card'],
+      redact: ['cards'],
+      run,
+    } as never) as ToolFunction<Parameters<typeof run>[0], number>;
+    const call = (number: string) => charge.try({ order: 'o-1', card: { exp: '12/27', number } });
+    expect(await call('1')).toMatchObject({ ok: true });
+    expect(await call('1')).toMatchObject({ ok: true, receipt: { replayed: true } });
+    expect(await call('2')).toMatchObject({ ok: false, error: { code: 'KEY_CONFLICT', path: 'card' } });
+  });
+
   test('is compared across an earlier form of the contract', async () => {
     const store = rig();
     const before = store.semel.tool({ ...base, ...lists, run: (_: Order) => 1 });
@@ -130,6 +150,9 @@ test.each<[object, string]>([
   [{ identity: ['order'], strict: ['order'] }, '"order" is in `identity` and in `strict`'],
   [{ volatile: ['amount'], strict: ['amount'] }, '"amount" is in `volatile` and in `strict`'],
   [{ redact: ['amount'], strict: ['amount'] }, '"amount" is in `redact` and in `strict`'],
+  [{ redact: ['card.number'], strict: ['card'] }, '"card" is in `redact` and in `strict`'],
+  [{ identity: ['order'], redact: ['cards.number'], strict: ['cards'] }, '"cards" is in `redact`'],
+  [{ redact: ['card'], strict: ['card.exp'] }, '"card.exp" is in `redact` and in `strict`'],
   [{ identity: ['order'], strict: ['card.last4'] }, "strict: ['card']"],
   [{ effect: 'write-idempotent', strict: ['amount'] }, 'always runs'],
   [{ strict: 'amount' }, 'must be a list'],

@@ -72,13 +72,15 @@ export function checkStrict(definition: StrictDefinition): readonly string[] {
   if (paths.length > 0 && isRepeatable(effect))
     refuse('strict', `${name}: a ${effect} always runs, so nothing can conflict.`, 'Leave `strict` out.');
   for (const path of checkFields(name, { volatile: paths }, 'strict').volatile) {
-    const other = Object.entries({ identity: identity ?? [], volatile, redact }).find(([, each]) =>
+    const other = Object.entries({ identity: identity ?? [], volatile }).find(([, each]) =>
       each.includes(path),
     );
-    if (other !== undefined)
+    // What is redacted leaves no digest, so that a difference in it, or around it, could not be seen.
+    const isHidden = redact.some((each) => isPartOf(each, path) || isPartOf(path, each));
+    if (other !== undefined || isHidden)
       refuse(
         'strict',
-        `${name}: ${JSON.stringify(path)} is in \`${other[0]}\` and in \`strict\`.`,
+        `${name}: ${JSON.stringify(path)} is in \`${other?.[0] ?? 'redact'}\` and in \`strict\`.`,
         'Strict fields are content that is stored as a digest: leave it out of one of them.',
       );
     // With `identity`, the rest is compared field by field, not deeper.
@@ -90,6 +92,11 @@ export function checkStrict(definition: StrictDefinition): readonly string[] {
       );
   }
   return paths;
+}
+
+/** The same field, or one inside it. */
+export function isPartOf(path: string, whole: string): boolean {
+  return path === whole || path.startsWith(`${whole}.`);
 }
 
 export function checkNormalisers(
