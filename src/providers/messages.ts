@@ -28,7 +28,6 @@ export const telnyxRow = defineRow({
   mismatch: { status: 422 },
   errors: 'tried again',
   verify: 'List the messages.',
-  note: '"Up to 24 hours" is not a minimum, so no window counts.',
   hosts: ['api.telnyx.com'],
   source: 'https://developers.telnyx.com/docs/development/api-fundamentals/idempotency',
   checkedAt: '2026-11-16',
@@ -56,7 +55,6 @@ export const discordRow = defineRow({
   format: (uuid) => plainHex(uuid).slice(0, 25),
   errors: 'current state',
   verify: 'Read the channel, and compare `nonce` or the text.',
-  note: '"The past few minutes" is not a minimum, so no window counts. The body is not compared.',
   hosts: ['discord.com'],
   source: 'https://github.com/discord/discord-api-docs',
   checkedAt: month,
@@ -89,7 +87,6 @@ export const twilioRow = keyless({
   name: 'twilio',
   covers: 'Messages and calls',
   verify: 'List messages by `To`, and compare the text: `verifyTwilioMessage`.',
-  note: '`I-Twilio-Idempotency-Token` is on its webhooks only.',
   hosts: ['api.twilio.com'],
   source: 'https://www.twilio.com/docs/messaging/api/message-resource',
 });
@@ -98,7 +95,6 @@ export const slackRow = keyless({
   name: 'slack',
   covers: 'chat.postMessage',
   verify: 'Put `ctx.mark()` into `metadata`, and read the history with all metadata: `verifySlackMessage`.',
-  note: '`client_msg_id` is not documented.',
   hosts: ['slack.com'],
   source: 'https://docs.slack.dev/reference/methods/chat.postMessage',
 });

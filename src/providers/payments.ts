@@ -78,7 +78,7 @@ export const braintreeRow = defineRow({
   window: '30d',
   errors: 'current state',
   verify: 'Search transactions by `orderId`.',
-  note: 'Not open to every account; how the key is passed was not read in full.',
+  note: 'Not open to every account.',
   hosts: ['payments.braintree-api.com', 'payments.sandbox.braintree-api.com'],
   source: 'https://developer.paypal.com/braintree/graphql/integration_guides/idempotency',
   checkedAt: month,

@@ -129,7 +129,7 @@ export const githubRow = defineRow({
   covers: 'Issues and comments',
   key: 'none',
   verify: 'Put `ctx.mark()` into a hidden comment of the text, and list: `verifyGitHubIssue` and others.',
-  note: 'Labels, refs, contents with `sha` and pull requests per branch are harmless to repeat.',
+  note: 'Labels and refs are harmless to repeat.',
   hosts: ['api.github.com'],
   source: 'https://docs.github.com/rest',
   checkedAt: month,
