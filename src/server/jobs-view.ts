@@ -31,13 +31,13 @@ const maxSlotsPerDay = 100;
 const slotsAtOnce = 10;
 const readers = createQueue(8);
 
-export async function listJobs(query: Read<typeof jobsQuery>, { space, signal }: Context): Promise<object> {
+export async function listJobs(query: Read<typeof jobsQuery>, context: Context): Promise<object> {
   const days = Math.min(31, Number(query.days ?? '14'));
   const today = Date.now();
   const dates = Array.from({ length: days }, (_, n) => dateOf(today - (days - 1 - n) * dayMs));
-  const names = await jobContracts(space);
+  const names = await jobContracts(context.space);
   const jobs = await Promise.all(
-    names.slice(0, maxJobs).map((contract) => readJob(space, contract, dates, signal)),
+    names.slice(0, maxJobs).map((contract) => readJob(context, contract, dates)),
   );
   return { dates, jobs, ...(names.length > maxJobs ? { isCut: true } : {}) };
 }
@@ -65,13 +65,9 @@ async function jobContracts({ engine }: Space): Promise<readonly string[]> {
   return found;
 }
 
-async function readJob(
-  { engine }: Space,
-  contract: string,
-  dates: readonly string[],
-  signal: AbortSignal,
-): Promise<object> {
-  const { store, namespace } = engine;
+async function readJob(context: Context, contract: string, dates: readonly string[]): Promise<object> {
+  const { signal } = context;
+  const { store, namespace } = context.space.engine;
   let per: string | undefined;
   let job = contract.slice('run.'.length);
   const toSlot = (record: StoredRecord, date: string): JobSlotInfo => {
@@ -92,8 +88,6 @@ async function readJob(
     const slots: JobSlotInfo[] = [];
     let after: string | undefined;
     do {
-      // Other requests get their turn: a store on this machine answers at once.
-      await new Promise((resolve) => setImmediate(resolve));
       const page: Page<StoredRecord> = await store.list({
         ...{ namespace, contract, prefix: `${contract}/${date}`, limit: slotsAtOnce },
         ...(after === undefined ? {} : { after }),
@@ -103,7 +97,7 @@ async function readJob(
     } while (after !== undefined && slots.length < maxSlotsPerDay && !signal.aborted);
     return { date, slots, ...(after === undefined ? {} : { isCut: true }) };
   };
-  const byDay = await Promise.all(dates.map((date) => readers(() => read(date), signal)));
+  const byDay = await Promise.all(dates.map((date) => readers(() => read(date), context)));
   return { contract, job, per, days: byDay };
 }
 

@@ -2,7 +2,7 @@
 
 import { SemelError } from '../core/errors.ts';
 import { limits } from '../core/limits.ts';
-import type { ActOptions, RecordInfo, Resolution } from '../semel/index.ts';
+import type { ActOptions, RecordInfo, Resolution, Semel } from '../semel/index.ts';
 import type { Page } from '../store/store.ts';
 import type { Context } from './endpoint.ts';
 import { writeJson } from './json.ts';
@@ -72,7 +72,7 @@ export async function listRecords(query: Read<typeof recordsQuery>, context: Con
 
 export async function showRecord(query: Read<typeof recordQuery>, context: Context): Promise<object> {
   // By its id, it is searched for from the ledger's beginning.
-  return (await reads(() => findRecord(query, context), context.signal)) ?? {};
+  return (await reads(() => findRecord(query, context), context)) ?? {};
 }
 
 async function findRecord(query: Read<typeof recordQuery>, { space }: Context): Promise<object> {
@@ -93,8 +93,8 @@ export async function listDoubts(query: Read<typeof doubtsQuery>, context: Conte
   return readPage((from) => doubts.list({ ...contractOf(tool), ...from }), after, shown, context);
 }
 
-export async function groupDoubts(_: object, { space, signal }: Context): Promise<object> {
-  return { groups: await reads(() => space.semel.doubts.groups(), signal) };
+export async function groupDoubts(_: object, context: Context): Promise<object> {
+  return { groups: await reads(() => context.space.semel.doubts.groups(), context) };
 }
 
 const reads = createQueue(limits.recordReads);
@@ -112,8 +112,9 @@ async function readPage(
   list: (from: From) => Promise<Page<RecordInfo>>,
   start: string | undefined,
   shown: string | undefined,
-  { signal }: Context,
+  context: Context,
 ): Promise<object> {
+  const { signal } = context;
   const limit = shown === undefined ? 100 : Math.min(1_000, Number(shown));
   const items: RecordInfo[] = [];
   const damaged: NonNullable<Page<RecordInfo>['damaged']>[number][] = [];
@@ -130,7 +131,7 @@ async function readPage(
     } while (next !== undefined && items.length < limit && size < limits.answerBytes && !signal.aborted);
     return { items, next, ...(damaged.length === 0 ? {} : { damaged }) };
   };
-  return (await reads(read, signal)) ?? { items };
+  return (await reads(read, context)) ?? { items };
 }
 
 export async function resolve(body: Read<typeof resolveBody>, context: Context): Promise<object> {
@@ -139,15 +140,25 @@ export async function resolve(body: Read<typeof resolveBody>, context: Context):
     ...actOptions(body, context),
     ...(lookedAt === undefined ? {} : { lookedAt: new Date(lookedAt) }),
   };
-  return { record: await context.space.semel.doubts.resolve(named, toResolution(body), options) };
+  return act(named, context, ({ doubts }) => doubts.resolve(named, toResolution(body), options));
 }
 
 export async function forget(body: Read<typeof actBody>, context: Context): Promise<object> {
-  return { record: await context.space.semel.records.forget(body.ref, actOptions(body, context)) };
+  return act(body.ref, context, ({ records }) => records.forget(body.ref, actOptions(body, context)));
 }
 
 export async function reopen(body: Read<typeof actBody>, context: Context): Promise<object> {
-  return { record: await context.space.semel.records.reopen(body.ref, actOptions(body, context)) };
+  return act(body.ref, context, ({ records }) => records.reopen(body.ref, actOptions(body, context)));
+}
+
+/** By its id, a record is searched for from the ledger's beginning: a batch of ids waits its turn, as readers do. */
+async function act(
+  named: string,
+  context: Context,
+  work: (semel: Semel) => Promise<RecordInfo>,
+): Promise<object> {
+  const decide = async () => ({ record: await work(context.space.semel) });
+  return named.includes('/') ? decide() : ((await reads(decide, context)) ?? {});
 }
 
 export async function listTools(_: object, { space }: Context): Promise<object> {

@@ -47,7 +47,7 @@ const maxOpen = 2_000;
 const searches = createQueue(2);
 
 export async function search(query: Read<typeof searchQuery>, context: Context): Promise<object> {
-  return (await searches(() => find(query, context), context.signal)) ?? {};
+  return (await searches(() => find(query, context), context)) ?? {};
 }
 
 async function find(query: Read<typeof searchQuery>, { space, signal }: Context): Promise<object> {

@@ -139,7 +139,7 @@ function startCount(
         isNewest,
       },
     }),
-    done: counts(begin, new AbortController().signal).finally(() => {
+    done: counts(begin, { signal: new AbortController().signal, space }).finally(() => {
       count.tookMs = performance.now() - begunAt;
     }),
   };

@@ -5,6 +5,7 @@ import { isDamaged, readOrDamage } from '../store/damage.ts';
 import type { OutboxRow } from '../store/outbox.ts';
 import type { Page, StoredRecord } from '../store/store.ts';
 import type { Context } from './endpoint.ts';
+import { createQueue } from './queue.ts';
 import { object, oneOf, type Read, text } from './schema.ts';
 import type { Space } from './space.ts';
 
@@ -29,8 +30,15 @@ const maxNamespaces = 50;
 /** Held at once: the args of each may have a megabyte. */
 const outboxRows = 50;
 
+/** Each holds a page in memory. */
+const looks = createQueue(4);
+
 /** The namespaces that this token may look into, with what needs a decision there. */
 export async function whoAmI(_: object, context: Context): Promise<object> {
+  return (await looks(() => describeAsker(context), context)) ?? {};
+}
+
+async function describeAsker(context: Context): Promise<object> {
   const { credential, space, spaces } = context;
   const isAll = credential.mayChoose;
   const names = isAll ? (await space.semel.records.namespaces()).slice(0, maxNamespaces) : [];
@@ -78,14 +86,15 @@ async function countOpen({ engine }: Space): Promise<object> {
   };
 }
 
-export async function showSummary(_: object, { space }: Context): Promise<object> {
-  return countOpen(space);
+export async function showSummary(_: object, context: Context): Promise<object> {
+  return (await looks(() => countOpen(context.space), context)) ?? {};
 }
 
-export async function listOutbox(
-  { state, after }: Read<typeof outboxQuery>,
-  { space }: Context,
-): Promise<object> {
+export async function listOutbox(query: Read<typeof outboxQuery>, context: Context): Promise<object> {
+  return (await looks(() => readOutbox(query, context), context)) ?? {};
+}
+
+async function readOutbox({ state, after }: Read<typeof outboxQuery>, { space }: Context): Promise<object> {
   const { store, namespace } = space.engine;
   if (store.outbox === undefined) return { isAvailable: false, rows: [] };
   const from = after === undefined ? {} : { after: Number(after) };

@@ -83,6 +83,9 @@ interface RecordsSource {
   readonly warnOnce?: (message: string) => void;
 }
 
+/** Held in memory at once: a record may have a megabyte. */
+const recordsAtOnce = 100;
+
 export function createRecords({
   ledger,
   namespace,
@@ -97,7 +100,7 @@ export function createRecords({
   doubts: Doubts;
 } {
   async function* all(query: RecordQuery): AsyncGenerator<StoredRecord> {
-    const about = { ...query, namespace, limit: query.limit ?? 500 };
+    const about = { ...query, namespace, limit: query.limit ?? recordsAtOnce };
     for await (const page of pages((from) => ledger.list({ ...about, ...from }), query.after)) {
       warnOfDamage(page.damaged);
       yield* page.items;
