@@ -35,49 +35,41 @@ export function page(incidents: readonly Incident[]): string {
   return `# Incidents
 
 For anyone who looks for an accident like theirs, and for the contract that prevents it. Real processes play each one against a target that
-counts effects. The bold number is how many landed: *bare*, as it was done when it happened, and with semel. **In doubt** means that semel
-neither repeated nor dropped the effect: code or a person decides.
+counts effects: *bare*, as it was done when it happened, and with semel. **In doubt** means that semel neither repeated nor dropped the effect: code
+or a person decides. \`npm run incidents\` plays them and writes this page.
 
-${incidents.map(section).join('\n')}
-\`npm run incidents\` plays them and writes this page.
-`;
+${incidents.map(section).join('\n')}`;
 }
 
 function section(incident: Incident, index: number, all: readonly Incident[]): string {
   const { title, file, happened, wanted, ways } = incident;
   const name = file.replace('./', 'test/incidents/');
   const twin = all.slice(0, index).find((earlier) => earlier.file === file);
-  const results = ways
-    .map((way) => `- ${way.name.replace('semel, ', 'semel with ')} **${landedIn(way)}**: ${way.comes}`)
-    .join('\n');
+  const [bare, ...others] = ways;
+  const best = others.at(-1);
+  const landed = ways.map((way) => `${way.name.replace('semel, ', 'with ')} **${landedIn(way)}**`).join(', ');
   return `## ${title}
 
-${happened}${wanted === 1 ? '' : ` Wanted: ${wanted}.`}
+${happened} ${bare?.comes} With ${best?.name.replace(',', ' and')}: ${best?.comes}
 
-${results}
-
-${twin === undefined ? ownContract(name, incident) : `Its contract: see [${twin.title}](#${anchorOf(twin.title)}).`}
+Landed: ${landed}${wanted === 1 ? '' : `, wanted ${wanted}`}.${
+    twin === undefined
+      ? ownContract(name, incident)
+      : ` The contract is [the same](#${anchorOf(twin.title)}).`
+  }
 `;
 }
 
 function ownContract(name: string, incident: Incident): string {
-  if (incident.script !== undefined) return scriptOf(name, incident.script);
+  if (incident.script !== undefined) return `\n\n${scriptOf(name, incident.script)}`;
   const terms = contractOf(incident).match(termLine) ?? [];
+  const program = ` ([program](../../${name}))`;
   // The rest of a contract's excerpt is scenery of the test.
-  return terms.length === 0 ? excerpt(name, incident) : termsOf(name, terms);
+  return terms.length === 0 ? program : ` \`${terms.join(', ')}\`${program}`;
 }
 
 const termLine =
   /(?<=^ {2})(?:effect|stakes|per|identity|content|volatile|dispatch|provider|window|via): .*(?=,$)/gm;
-
-function termsOf(name: string, terms: readonly string[]): string {
-  return `\`${terms.join(', ')}\` ([program](../../${name}))`;
-}
-
-function excerpt(name: string, incident: Incident): string {
-  if (contractOf(incident).includes('\n')) return `How: [${name}](../../${name}).`;
-  return `\`\`\`ts no-check="an excerpt of ${name}"\n${contractOf(incident)}\n\`\`\``;
-}
 
 function scriptOf(name: string, script: string): string {
   return `\`\`\`sh no-run="${name} plays it"\n${script.trim()}\n\`\`\``;
