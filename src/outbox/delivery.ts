@@ -8,7 +8,7 @@ import { isRepeatable } from '../core/contract/words.ts';
 import { type Engine, findInstant, runAs } from '../semel/index.ts';
 import { isDamaged, readOrDamage } from '../store/damage.ts';
 import type { Outbox, OutboxRow, OutboxState } from '../store/outbox.ts';
-import { readCall, toCall } from './staged-call.ts';
+import { fingerprintOf, isFollowing, readCall, toCall } from './staged-call.ts';
 
 export interface DeliveryOptions {
   readonly maxTries: number;
@@ -83,7 +83,7 @@ export async function deliver(
       if (isRepeatable(tool.contract.effect)) return undefined;
       isOtherLife = row.generation !== null && row.generation !== held.generation;
       if (isOtherLife) return stopBefore(otherLife);
-      isRemoved = outbox.removesLanded && held.key === row.key;
+      isRemoved = outbox.removesLanded && held.key === row.key && isFollowing(row);
       if (isRemoved && tool.contract.windowMs > holdMs) return undefined;
       isOtherLife = !(await outbox.mark({ n: row.n, generation: held.generation }));
       return isOtherLife ? stopBefore(otherLife) : undefined;
@@ -96,7 +96,8 @@ export async function deliver(
   }
   if (isOtherLife && (await outbox.find(row.namespace, row.key))?.n !== row.n)
     return { ...about, outcome: 'delivered', reason: undefined };
-  return putBack(await judge(engine, outbox, row, result, { hasStarted, isOtherLife }, options));
+  const own = { ...row, fingerprint: fingerprintOf(row, staged) };
+  return putBack(await judge(engine, outbox, own, result, { hasStarted, isOtherLife }, options));
 
   async function putBack({ state, waitMs, reason: told, isSpent = false }: Verdict): Promise<Delivery> {
     // A provider's message may contain characters that a database does not store.

@@ -16,7 +16,7 @@ import type { Intent, OutboxRow } from '../store/outbox.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { inOrder } from './in-order.ts';
 import { transactionsOf } from './in-transaction.ts';
-import { encodeCall, readCall } from './staged-call.ts';
+import { encodeCall, fingerprintOf, readCall, rowPrint } from './staged-call.ts';
 import { wakeRelays } from './wake.ts';
 
 export interface StageOptions extends Omit<CallOptions, 'signal'> {
@@ -126,7 +126,7 @@ function toIntent(call: Call, group: StageOptions['group'], notBefore: number | 
     contract: contract.name,
     version: contract.version,
     group: name,
-    fingerprint: call.fingerprint,
+    fingerprint: rowPrint(call),
     caller: call.caller,
   };
   return {
@@ -177,7 +177,7 @@ function isDelivered(call: Call, record: StoredRecord): boolean {
 function compareStaged(call: Call, row: OutboxRow): readonly string[] {
   const staged = readCall(row);
   if (row.caller !== call.caller && !call.share) throw foreignError(call);
-  if (row.fingerprint !== call.fingerprint) throw conflictError(call);
+  if (fingerprintOf(row, staged) !== call.fingerprint) throw conflictError(call);
   refuseStrictDrift(call, { key: row.key, content: staged.content });
   const drift = findDrift(staged.content, call.content());
   // A write that is harmless to repeat is made as its caller requested it: the first wording does not replace a later one.

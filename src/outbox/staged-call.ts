@@ -16,6 +16,8 @@ export interface StagedCall {
   readonly identity: Identity;
   readonly again: string | null;
   readonly notAfter: number | null;
+  /** The call's own, where that of the row keeps it from following a record. */
+  readonly fingerprint?: string | null;
 }
 
 /** Larger args are not stored in a record either. */
@@ -24,8 +26,25 @@ const maxStoredLength = 65_536;
 /** The other fields of a row. The call's text has a checksum over both. */
 type About = Pick<Intent, 'namespace' | 'key' | 'contract' | 'version' | 'group' | 'fingerprint' | 'caller'>;
 
+/** Of no record: a call with other strict content must not take the row along, so a relay looks. */
+const strictPrint = 'strict';
+
+/** What a record must have, besides the key, to take the row along. */
+export function rowPrint({ tool, fingerprint }: Call): string | null {
+  return tool.contract.strict.length === 0 ? fingerprint : strictPrint;
+}
+
+/** A call that lands takes the row along, in one commit. */
+export function isFollowing({ fingerprint }: Pick<OutboxRow, 'fingerprint'>): boolean {
+  return fingerprint !== strictPrint;
+}
+
+export function fingerprintOf(row: OutboxRow, staged: StagedCall): string | null {
+  return staged.fingerprint === undefined ? row.fingerprint : staged.fingerprint;
+}
+
 export function encodeCall(about: About, call: Call, args: string): string {
-  const { olderKeys, periodEndsAt, identity, again, notAfter } = call;
+  const { olderKeys, periodEndsAt, identity, again, notAfter, fingerprint } = call;
   const content = call.content();
   const staged: StagedCall = {
     args,
@@ -35,6 +54,7 @@ export function encodeCall(about: About, call: Call, args: string): string {
     identity,
     again,
     notAfter,
+    ...(about.fingerprint === fingerprint ? {} : { fingerprint }),
   };
   return encodeSummed(nameOf(about), staged);
 }
@@ -49,14 +69,15 @@ function nameOf({ namespace, key, contract, version, group, fingerprint, caller 
   return JSON.stringify([namespace, key, contract, version, group, fingerprint, caller]);
 }
 
-export function toCall(tool: Tool, { namespace, key, fingerprint }: OutboxRow, staged: StagedCall): Call {
+export function toCall(tool: Tool, row: OutboxRow, staged: StagedCall): Call {
+  const { namespace, key } = row;
   const { args, content, ...rest } = staged;
   const parts = {
     ...rest,
     tool,
     namespace,
     key,
-    fingerprint,
+    fingerprint: fingerprintOf(row, staged),
     args: decodeResult(args),
     intent: '',
     signal: undefined,

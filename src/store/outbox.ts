@@ -16,7 +16,10 @@ export interface Intent {
   readonly contract: string;
   readonly version: string;
   readonly group: string | null;
-  /** Digest of the identity args under a caller's own key; null: the key says it. */
+  /**
+   * A record of the key takes the row along only if it has the same: the digest of the identity args under a caller's own key; null:
+   * the key says it.
+   */
   readonly fingerprint: string | null;
   readonly caller: string | null;
   /** Wait for other transactions that stage in the group, so that rows have the order of the commits. */

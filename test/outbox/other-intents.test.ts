@@ -54,6 +54,71 @@ describe.each(places)('$name', ({ open }) => {
     expect(sent).toEqual(['ada']);
   });
 
+  test('a direct call with another strict field does not count as the delivery', async () => {
+    await using at = await open();
+    const paid: number[] = [];
+    let isRefused = false;
+    const pay = at.semel.tool({
+      name: 'pay',
+      effect: 'irreversible',
+      per: 'ever',
+      identity: ['id'],
+      strict: ['amount'],
+      async run({ amount }: { id: number; amount: number }) {
+        if (isRefused) throw new Rejected('no');
+        return paid.push(amount);
+      },
+    });
+    const stage = (id: number, amount: number, options = {}) =>
+      at.transaction((tx) => pay.stage(tx, { id, amount }, options));
+    const drain = async () => {
+      const { delivered, dead, inDoubt } = await at.semel.outbox.drain();
+      return { delivered, dead, inDoubt, rows: (await at.rows()).length };
+    };
+    // Alone, and beside an equal call.
+    expect(await stage(1, 10)).toMatchObject({ status: 'staged' });
+    expect(await stage(1, 10)).toMatchObject({ status: 'staged before' });
+    await expect(stage(1, 20)).rejects.toMatchObject({ code: 'KEY_CONFLICT' });
+    expect(await drain()).toEqual({ delivered: 1, dead: 0, inDoubt: 0, rows: 0 });
+    await stage(2, 10, { key: 'second' });
+    await pay({ id: 2, amount: 10 }, { key: 'second' });
+    expect(await drain()).toEqual({ delivered: 1, dead: 0, inDoubt: 0, rows: 0 });
+    expect(paid).toEqual([10, 10]);
+    // Beside one with another amount, which landed or was refused.
+    await stage(3, 10);
+    await pay({ id: 3, amount: 99 });
+    expect(await drain()).toEqual({ delivered: 0, dead: 1, inDoubt: 0, rows: 1 });
+    expect((await at.rows())[0]?.reason).toMatch(/another `amount`/);
+    expect(paid).toEqual([10, 10, 99]);
+    await stage(4, 10);
+    isRefused = true;
+    await pay.try({ id: 4, amount: 99 });
+    expect(await at.rows()).toMatchObject([{ state: 2 }, { state: 0, reason: null }]);
+  });
+
+  test('a strict intent whose record is gone is in doubt, as any other', async () => {
+    await using at = await open();
+    let runs = 0;
+    const pay = at.semel.tool({
+      name: 'pay',
+      effect: 'irreversible',
+      per: 'ever',
+      strict: ['amount'],
+      async run(_: { id: number; amount: number }) {
+        runs += 1;
+        throw new Error('socket hang up');
+      },
+    });
+    const { key } = await at.transaction((tx) => pay.stage(tx, { id: 1, amount: 10 }));
+    expect(await at.semel.outbox.drain()).toMatchObject({ inDoubt: 1 });
+    const record = await at.semel.records.get(key);
+    await at.semel.doubts.resolve(record?.ref as string, 'landed', { by: 'ann' });
+    await at.semel.records.forget(key, { by: 'ann' });
+    await at.change('UPDATE outbox SET due = 0');
+    expect(await at.semel.outbox.drain()).toMatchObject({ inDoubt: 1 });
+    expect(runs).toBe(1);
+  });
+
   test('a refusal of other args leaves the intent as it is', async () => {
     await using at = await open();
     const { tool } = mailer(at.semel, () => {
