@@ -51,12 +51,11 @@ const flags = {
 export default command({
   name: 'mcp',
   takes: '[options] -- <server command>',
-  about: `Sits between any MCP client and any MCP server. A repeated tools/call is answered from the ledger, also after a restart
-and for another client; one that may have landed is held. Everything else passes byte for byte. The exit code is the
-server's. Tools that say readOnlyHint pass; those that say idempotentHint always run; all
-others run once for the same arguments in a turn; if nothing names the turn, semel asks the model before an equal
-call runs again within ten minutes; the model answers with the tool semel_run_again, which the proxy adds.
-With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, where that is set in the environment.`,
+  about: `Sits between any MCP client and any MCP server. A repeated tools/call is answered from the ledger; one that may have landed is
+held; everything else passes. Tools that say readOnlyHint pass; those that say idempotentHint always run; all others run
+once for the same arguments in a turn. If nothing names the turn, the model is asked before an equal call runs again
+within ten minutes; it answers with the tool semel_run_again, which the proxy adds. With --listen, callers send
+SEMEL_MCP_TOKEN, where it is set, as the header Semel-Token. The exit code is the server's.`,
   flags,
   examples: [
     'semel mcp -- npx -y @modelcontextprotocol/server-memory',

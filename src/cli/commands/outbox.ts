@@ -39,7 +39,7 @@ export default command({
   dead   lists what is not tried again, with the reason: it did not land, or a person gave it up
   doubt  lists what may have landed
   show   shows one row, by its number in these lists
-  retry  delivers a row again, as if it had never been tried, even if the target refused it. A record in doubt still decides: see semel doubt.
+  retry  delivers a row again, even if the target refused it. A record in doubt still decides: see semel doubt.
          Asks first if it may have landed and its record is gone
   drop   removes a row: it is not delivered any more. Asks first
   relay  delivers with the tools of a module, which must export what createSemel returned, until interrupted

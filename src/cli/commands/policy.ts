@@ -11,7 +11,7 @@ export default command({
   name: 'policy',
   takes: 'export <module> | check <file>',
   about: `What to do:
-  export  loads a module and prints the policy file for the tools it exports: tools made by semel.tool, alone or in an object, and those in an object \`policies\`, as guard takes it. The module runs; its tools do not
+  export  prints the policy file for the tools that a module exports: tools made by semel.tool, alone or in an object, and those in an object \`policies\`, as guard takes it. The module runs; its tools do not
   check   reads a policy file as \`semel mcp\` does, and reports the first mistake. For editors, the package contains semel.policy.schema.json`,
   flags: {},
   examples: ['semel policy export ./tools.ts > semel.policy.json', 'semel policy check semel.policy.json'],

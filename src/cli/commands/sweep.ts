@@ -15,10 +15,10 @@ import { usageError } from '../usage.ts';
 export default command({
   name: 'sweep',
   takes: '<module> [options]',
-  about: `Settles what is in doubt without waiting for the next call. Loads the module, which must export what createSemel returned,
-with its tools defined on it; for each record in doubt asks the tool's verify, or runs it again where the provider honours
-the key, and executes what did not land. What no tool can decide stays in doubt: semel doubt lists it. The module says
-which ledger is used. Records of semel run and semel once stay as they are: their next start asks their --verify.`,
+  about: `Settles what is in doubt without waiting for the next call. Loads the module, which must export what createSemel returned; for
+each record in doubt asks the tool's verify, or runs it again where the provider honours the key, and executes what did
+not land. The module says which ledger is used. Records of semel run and semel once stay as they are: their next start
+asks their --verify.`,
   flags: {
     tool: text('<name>', 'only this contract'),
     'no-execute': toggle('only find out: what did not land is executed by the next call'),

@@ -22,9 +22,8 @@ const roles = ['read', 'admin'] as const;
 export default command({
   name: 'ui',
   takes: '[options]',
-  about: `Opens the dashboard: what is in doubt, what happened to a record, what was executed and prevented, jobs and the outbox. It
-serves the ledger on a free port of this machine until you press Ctrl-C, and logs the browser in with a link that works once.
-With --url, opens the dashboard of a server that runs already, with the token in SEMEL_TOKEN.`,
+  about: `Serves the dashboard of the ledger on a free port of this machine until you press Ctrl-C, and logs the browser in with a link
+that works once. With --url, opens the dashboard of a server that runs already, with the token in SEMEL_TOKEN.`,
   flags: {
     url: text('<address>', 'a server that runs already, as `semel serve` printed it'),
     port: text('<port>', 'the port (default: any that is free)'),

@@ -23,10 +23,9 @@ import { contractLine, type Group, groupCommand, groupsOf } from './groups.ts';
 export default command({
   name: 'doubt',
   takes: '[options]',
-  about: `Lists records in doubt, which may or may not have landed, in all namespaces unless you choose one. Also lists abandoned
-ones: their process crashed before it dispatched anything, and the call was not repeated. Decide with: semel resolve
-<id@fence> landed, not-landed, run-again or abandon. Running calls are counted: one whose process was killed is in doubt
-only when its lease is over.`,
+  about: `Lists records in doubt, which may or may not have landed, in all namespaces unless you choose one, and abandoned ones: their
+process crashed before it dispatched anything. Decide with: semel resolve <id@fence> landed, not-landed, run-again or
+abandon. A running call whose process was killed is in doubt only when its lease is over.`,
   flags: {
     tool: text('<name>', 'only this contract, or this job'),
     older: text('<duration>', 'only records in doubt for longer than this: 10m'),

@@ -20,9 +20,9 @@ import { type Difference, differencesOf, freshHint, hintOf } from './difference.
 export default command({
   name: 'key',
   takes: '<name> [--id name=value …] [options]',
-  about: `Shows the key that a call of this contract would have, what it is made of, and whether the ledger has a record of it. With
-a second set of args (--and, or --id-json twice) it explains why the two are one intent, or why not. The options are those
-of the contract in code; values of --id are strings, as in \`semel once\`; --id-json takes any JSON.`,
+  about: `Shows the key that a call of this contract would have, what it is made of, and whether the ledger has a record of it. With a
+second set of args (--and, or --id-json twice) it explains why the two are one intent, or why not. Values of --id are
+strings; --id-json takes any JSON.`,
   flags: {
     id: texts('<name>=<value>', 'a field of the args'),
     'id-json': texts('<file|->', 'the args as JSON; give it twice to compare two calls'),

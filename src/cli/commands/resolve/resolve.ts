@@ -44,11 +44,10 @@ export default command({
   abandon       give it up; it may have landed, so it is not done again (-m says why)
   died          its process is gone: do not wait for its lease
 
-With --tool or --error one verdict settles a group, in all namespaces unless you choose one, each record under the fence
-that was listed. With --from a provider's export settles what it contains: a matching row means "landed", with that row as
-the result; records without a row stay open. A column alone is compared with a record's provider key, remote ref, key and
-id; every --match has to fit. If a line of the file is malformed, nothing is settled. A refusal does not stop the others;
-the exit code is then 70.`,
+With --tool or --error one verdict settles a group, each record under the fence that was listed. With --from a provider's
+export settles what it contains: a matching row means "landed", with that row as the result; records without a row stay
+open. Every --match has to fit. If a line of the file is malformed, nothing is settled. A refusal does not stop the
+others; the exit code is then 70.`,
   flags,
   examples: [
     `semel resolve 7f3a0c2b9d@2 landed --result '{"id":"re_1"}' -m "seen in Stripe"`,

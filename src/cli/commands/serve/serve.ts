@@ -57,8 +57,8 @@ export default command({
   name: 'serve',
   takes: '[token] [options]',
   about: `Serves the ledger as a JSON API: ask before an effect (POST /v1/begin), renew the lease while it runs, report how it ended.
-A client that dies is treated as any worker that dies: its lease ends, and what it may have done is in doubt.
-Every request needs a token. The first start writes one to a file that only you can read, and prints where.
+If a client dies, its lease ends, and what it may have done is in doubt. Every request needs a token. The first start writes
+one to a file that only you can read, and prints where.
   token  adds a token to the file --tokens, with --name, --role and --namespace, and prints it once
 With --webhook, --slack or --exec it also sends alerts, as semel watch does.
 /openapi.json describes the API; docs/reference/http-api.md explains it.`,

@@ -17,10 +17,10 @@ export default command({
   name: 'store',
   takes: 'check|migrate|copy|accept-loss|backup|restore [<file>] [options]',
   about: `What to do:
-  check        opens the store, shows its settings and contents, verifies every record of a SQLite ledger, and measures its speed; exits with 1 if something is damaged
+  check        shows the store's settings and contents, verifies every record of a SQLite ledger, and measures its speed; exits with 1 if something is damaged
   migrate      creates or updates the schema, for programs that lack the rights to do so
-  copy         moves a ledger to another store: copies it while it is in use, seals it (programs get STORE_MOVED with the new address), copies what changed since, compares every record, and opens the new one. If interrupted, run the same command again. Doubts are kept, and running calls can settle in the new store
-  accept-loss  allows a store to be used again after it noticed that it lost records
+  copy         moves a ledger to another store while it is in use: copies it, seals it (programs get STORE_MOVED), compares every record, and opens the new one. If interrupted, run the same command again
+  accept-loss  opens a store that has noticed that it lost records
   backup       copies a SQLite ledger to a new file, also while programs use it
   restore      replaces a SQLite ledger with a backup, and keeps the old files. Effects since the backup are not in it: the ledger stays closed until \`accept-loss\`, or opens at once with --nothing-since`,
   flags: {

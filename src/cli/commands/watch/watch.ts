@@ -11,10 +11,9 @@ import { alertFlags, alertTargets, describeAlert, watchFor } from './alerts.ts';
 export default command({
   name: 'watch',
   takes: '--webhook <url>|--slack <url>|--exec <command> [options]',
-  about: `Sends an alert for every new doubt in the ledger, and one when it is decided. Also finds those that no program can report:
-the process that held the call was killed, and its lease is over. Each doubt is sent once to each target, however many
-watchers run and however often they are restarted; one that is killed while it sends may send it again, under the same id.
-What cannot be delivered is tried again for three days. A target that answers 410 gets no more.`,
+  about: `Sends an alert for every new doubt in the ledger, and one when it is decided; also for doubts that a killed process left. Each
+is sent once to each target, however many watchers run. What cannot be delivered is tried again for three days. A target
+that answers 410 gets no more.`,
   flags: {
     ...alertFlags,
     every: text('<duration>', 'the pause between two looks (default: 10s)'),
