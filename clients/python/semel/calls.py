@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 from .client import Client, Talk, default_client
-from .encoding import canonical, encode, restore
+from .encoding import encode, restore
 from .errors import (
     ContractInvalid,
     Failed,
@@ -534,10 +534,6 @@ def _unclaimed(call: Call) -> Receipt:
 def _replay(call: Call, begun: Begun) -> Outcome[Any]:
     value = restore(begun.answer.get("value"), call.returns)
     return Outcome(True, value, None, _receipt(call, begun.answer))
-
-
-def same_args(sent: Any, answered: Any) -> bool:
-    return canonical(sent) == canonical(answered)
 
 
 Effect = Callable[[Any, Any], Any]

@@ -61,7 +61,10 @@ def _encode(value: Any, path: str, depth: int) -> Any:
             # 1 and "1" would be one name.
             if not isinstance(key, str) or isinstance(key, enum.Enum):
                 raise _refuse(path, f"has the key {key!r}, which is not text", "Use text keys.")
-            result[_encode(key, f"a key of {path}", depth)] = _encode(each, f"{path}.{key}", depth + 1)
+            name = _encode(key, f"a key of {path}", depth)
+            if name in result:
+                raise _refuse(path, f"has two keys that are both {name!r}", "Use each name once.")
+            result[name] = _encode(each, f"{path}.{key}", depth + 1)
         return result
     if isinstance(value, datetime.datetime):
         return _instant(value, path)
@@ -89,6 +92,9 @@ def _encode(value: Any, path: str, depth: int) -> Any:
 def _instant(value: datetime.datetime, path: str) -> str:
     if value.tzinfo is None or value.utcoffset() is None:
         raise _refuse(path, "is a datetime without a time zone", "Add one: value.replace(tzinfo=...).")
+    if getattr(value, "nanosecond", 0):
+        # A Timestamp of pandas: two of them would be one text.
+        raise _refuse(path, "has nanoseconds", "Round it: value.floor('us').")
     utc = value.astimezone(datetime.timezone.utc)
     digits = "milliseconds" if utc.microsecond % 1000 == 0 else "microseconds"
     return utc.replace(tzinfo=None).isoformat(timespec=digits) + "Z"
@@ -112,9 +118,18 @@ def to_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def canonical(value: Any) -> str:
-    """For comparisons only: the server makes the keys."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are one to the server, for which 1 and 1.0 are: it makes the keys, and sends 1 for both."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        # JavaScript writes a large float as an integer with fewer digits.
+        return float(one) == float(other)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_same(each, other[name]) for name, each in one.items())
+    return type(one) is type(other) and bool(one == other)
 
 
 def restore(value: Any, hint: Any) -> Any:

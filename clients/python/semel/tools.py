@@ -10,9 +10,9 @@ import typing
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
-from .calls import AsyncContext, Call, Context, Outcome, run, run_async, same_args
+from .calls import AsyncContext, Call, Context, Outcome, run, run_async
 from .client import Client, default_client
-from .encoding import canonical, encode, restore
+from .encoding import encode, is_same, restore
 from .errors import ContractInvalid, InvalidArgs, NotCanonical
 from .identity import current_identity
 
@@ -76,6 +76,10 @@ class _Shape:
                 f"{name}: its function is a generator.", corrective_action="Return the result instead of yielding it."
             )
         self.context = next((each for each in self.signature.parameters if self._is_context(each)), None)
+        #: What callers pass: all but the context, wherever that stands.
+        self.callers = self.signature.replace(
+            parameters=[each for name, each in self.signature.parameters.items() if name != self.context]
+        )
         self.returns = self.hints.get("return")
         if isinstance(self.returns, str):
             self.returns = None
@@ -92,21 +96,23 @@ class _Shape:
         return hint is wanted or hint in (wanted.__name__, f"semel.{wanted.__name__}")
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int) -> tuple[inspect.BoundArguments, dict[str, Any]]:
-        if self.context is not None:
-            kwargs = {**kwargs, self.context: None}
+        if self.context in kwargs and kwargs[self.context] is None:
+            # What type checkers ask for.
+            kwargs = {name: value for name, value in kwargs.items() if name != self.context}
         try:
-            bound = self.signature.bind(*args, **kwargs)
+            bound = self.callers.bind(*args, **kwargs)
         except TypeError as error:
             raise InvalidArgs(f"{self.name}: {error}.") from error
         sent: dict[str, Any] = {}
         for at, (name, value) in enumerate(bound.arguments.items()):
             parameter = self.signature.parameters[name]
-            if at < skip or name == self.context:
+            if at < skip:
                 continue
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 for key, each in value.items():
-                    if key in sent:
-                        raise InvalidArgs(f"{self.name}: {key} is given twice.", path=key)
+                    # With f(*items, **rest), f(1) and f(items=[1]) would share a key.
+                    if key in self.signature.parameters:
+                        raise InvalidArgs(f"{self.name}: {key} is the name of a parameter.", path=key)
                     sent[key] = encode(each, f"{self.name}: `{key}`")
                 continue
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL and value == ():
@@ -117,37 +123,38 @@ class _Shape:
                 sent[name] = plain
         return bound, sent
 
-    def rebind(self, bound: inspect.BoundArguments, sent: dict[str, Any], answered: Any, context: Any, skip: int) -> None:
+    def rebind(
+        self, bound: inspect.BoundArguments, sent: dict[str, Any], answered: Any, context: Any, skip: int
+    ) -> inspect.BoundArguments:
         """The args to execute with: the caller's own objects, unless a re-run sends the first wording."""
+        values = dict(bound.arguments)
+        if isinstance(answered, dict) and not is_same(sent, answered):
+            self._reword(values, sent, answered, skip)
         if self.context is not None:
-            bound.arguments[self.context] = context
-        if not isinstance(answered, dict) or same_args(sent, answered):
-            return
-        names = list(self.signature.parameters)[skip:]
+            values[self.context] = context
+        # In the order of the signature, which `args` and `kwargs` rely on.
+        ordered = {name: values[name] for name in self.signature.parameters if name in values}
+        return inspect.BoundArguments(self.signature, ordered)  # type: ignore[arg-type]
+
+    def _reword(self, values: dict[str, Any], sent: dict[str, Any], answered: dict[str, Any], skip: int) -> None:
+        names = list(self.callers.parameters)[skip:]
         for name in names:
-            parameter = self.signature.parameters[name]
-            if name == self.context or parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                continue
-            if name not in answered:
-                bound.arguments.pop(name, None)
-            elif name not in sent or not same_args(sent[name], answered[name]):
+            parameter = self.callers.parameters[name]
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                values[name] = {key: value for key, value in answered.items() if key not in names}
+            elif name not in answered:
+                values.pop(name, None)
+            elif name not in sent or not is_same(sent[name], answered[name]):
                 value = restore(answered[name], self.hints.get(name))
                 is_rest = parameter.kind is inspect.Parameter.VAR_POSITIONAL
-                bound.arguments[name] = tuple(value) if is_rest else value
-        rest = next((p.name for p in self.signature.parameters.values() if p.kind is inspect.Parameter.VAR_KEYWORD), None)
-        if rest is not None:
-            bound.arguments[rest] = {key: value for key, value in answered.items() if key not in names}
-        # In the order of the signature, which `args` and `kwargs` rely on.
-        ordered = {name: bound.arguments[name] for name in self.signature.parameters if name in bound.arguments}
-        bound.arguments.clear()
-        bound.arguments.update(ordered)
+                values[name] = tuple(value) if is_rest else value
 
 
 def _is_default(parameter: inspect.Parameter, plain: Any) -> bool:
     if parameter.default is inspect.Parameter.empty:
         return False
     try:
-        return canonical(encode(parameter.default)) == canonical(plain)
+        return is_same(encode(parameter.default), plain)
     except NotCanonical:
         return False
 
@@ -212,8 +219,8 @@ class _Tool:
         call = Call(self.name, "/v1/begin", body, self._wait, client, self._shape.returns)
 
         def effect(answered: Any, context: Any) -> Any:
-            self._shape.rebind(bound, sent, answered, context, skip)
-            return self._fn(*bound.args, **bound.kwargs)
+            final = self._shape.rebind(bound, sent, answered, context, skip)
+            return self._fn(*final.args, **final.kwargs)
 
         return call, effect
 

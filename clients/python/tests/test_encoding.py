@@ -12,7 +12,7 @@ import unittest
 import uuid
 from typing import Any
 
-from semel.encoding import canonical, encode, restore, to_text
+from semel.encoding import encode, is_same, restore, to_text
 from semel.errors import NotCanonical
 
 
@@ -38,6 +38,21 @@ class Rounded(int):
         return 0
 
 
+class Twin(str):
+    """Equal to itself only, so that a dict has it twice."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class Timestamp(datetime.datetime):
+    """As pandas has it."""
+
+    nanosecond = 1
+
+
 class Encoding(unittest.TestCase):
     def test_a_subclass_that_shows_another_text_keeps_its_value(self) -> None:
         self.assertEqual(to_text(encode([Masked("a"), Masked("b")])), '["a","b"]')
@@ -48,8 +63,27 @@ class Encoding(unittest.TestCase):
         for value in (None, True, False, 0, -1, 2**53 - 1, 1.5, -0.25, 1e300, 5e-324, "é😀", "", [], {}, [1, [None]]):
             self.assertEqual(json.loads(to_text(encode(value))), value)
         self.assertEqual(encode((1, 2)), [1, 2])
-        self.assertEqual(canonical({"b": 1, "a": 2}), canonical({"a": 2, "b": 1}))
-        self.assertNotEqual(canonical({"a": None}), canonical({}))
+
+    def test_what_the_server_sends_back_is_what_was_sent(self) -> None:
+        for sent, answered in (
+            ({"b": 1, "a": 2}, {"a": 2, "b": 1}),
+            ({"a": [100.0]}, {"a": [100]}),
+            (-0.0, 0),
+            (1.2345678901234568e20, 123456789012345680000),
+            (1e23, 1e23),
+        ):
+            self.assertTrue(is_same(sent, answered), sent)
+        for sent, answered in (
+            ({"a": None}, {}),
+            (1, True),
+            (0, False),
+            (1, "1"),
+            (None, False),
+            ([1], [1, 2]),
+            ({"a": 1}, {"b": 1}),
+            (0.1, 0.2),
+        ):
+            self.assertFalse(is_same(sent, answered), sent)
 
     def test_what_would_be_another_value_elsewhere_is_refused_with_its_place(self) -> None:
         cycle: list[Any] = []
@@ -66,6 +100,8 @@ class Encoding(unittest.TestCase):
             frozenset(),
             {1: 2},
             {"a\udfff": 1},
+            {Twin("a"): 1, Twin("a"): 2},
+            Timestamp(2026, 1, 1, tzinfo=datetime.timezone.utc),
             object(),
             int,
             datetime.datetime(2026, 1, 1),

@@ -28,6 +28,11 @@ class Sent:
     at: datetime.datetime
 
 
+@dataclasses.dataclass
+class Priced:
+    amount: float
+
+
 class Calls(Place):
     def test_a_repeat_gets_the_value_and_runs_nothing(self) -> None:
         sent: list[str] = []
@@ -446,6 +451,54 @@ class Calls(Place):
         self.assertEqual(save("a", limit=11), 2)
         self.assertEqual(save("a", 10, 1), 3)
         self.assertEqual(save("a", page=2), 4)
+
+    def test_a_function_gets_the_objects_that_it_was_called_with(self) -> None:
+        got: list[Any] = []
+
+        @semel.tool("price.set", per="ever")
+        def price(amount, quantity=1.0):  # type: ignore[no-untyped-def]
+            got.append(amount)
+            return str(amount)
+
+        sent = Sent("m", datetime.datetime(2026, 6, 19, tzinfo=datetime.timezone.utc))
+        plain = Priced(100.0)
+        for value in (100.0, 1e17, plain, sent):
+            price(value)
+            self.assertIs(got[-1], value)
+        # 1 and 1.0 are one number.
+        self.assertEqual(price(100), "100.0")
+        keys = {price.attempt(*args).receipt.key for args in ((7,), (7, 1), (7, 1.0))}
+        self.assertEqual(len(keys), 1)
+
+    def test_no_two_calls_share_a_key_by_the_names_of_their_arguments(self) -> None:
+        runs: list[Any] = []
+
+        @semel.tool("named", per="ever")
+        def named(a: int, *more: int, **rest: Any) -> None:
+            runs.append((a, more, rest))
+
+        named(1, 2)
+        with self.assertRaises(semel.InvalidArgs):
+            named(1, more=[2])
+        self.assertEqual(runs, [(1, (2,), {})])
+
+    def test_the_context_may_stand_anywhere(self) -> None:
+        @semel.tool("placed.first", per="ever")
+        def first(ctx: semel.Context, n: int, step: int = 1, *more: int, **rest: int) -> list[Any]:
+            return [ctx.attempt, n, step, list(more), rest]
+
+        @semel.tool("placed.last", per="ever")
+        async def last(n: int, step: int = 1, *, ctx: semel.AsyncContext) -> list[Any]:
+            return [ctx.attempt, n, step]
+
+        call: Any = first
+        self.assertEqual(call(5), [1, 5, 1, [], {}])
+        self.assertEqual(call(5, 2, 3, page=4), [1, 5, 2, [3], {"page": 4}])
+        with self.assertRaises(semel.InvalidArgs):
+            call(5, ctx=6)
+        later: Any = last
+        self.assertEqual(asyncio.run(later(6)), [1, 6, 1])
+        self.assertEqual(asyncio.run(later(7, ctx=None)), [1, 7, 1])
 
     def test_a_misspelt_field_is_refused_at_once(self) -> None:
         with self.assertRaises(semel.ContractInvalid):
