@@ -52,6 +52,8 @@ const unittest = async (name: string, env?: Record<string, string>) => {
 describe.skipIf(python === undefined)('the Python client', () => {
   test('keeps headers, ledgers and leases apart', () => unittest('test_walls'));
   test('guards sync and async functions', () => unittest('test_tools'));
+  test('gives back what is interrupted before it starts, and reports what has landed', () =>
+    unittest('test_interrupts'));
   test('sends each value as one JSON value, or refuses it', () => unittest('test_encoding'));
   test('repeats nothing when it or a TypeScript program is killed', () => unittest('test_kills.Kills'));
   test('starts one server, and another where that is gone', () => unittest('test_kills.Servers'));

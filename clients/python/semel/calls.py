@@ -9,13 +9,14 @@ import contextlib
 import contextvars
 import inspect
 import itertools
+import math
 import os
 import secrets
 import socket
 import threading
 import time
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
@@ -31,17 +32,26 @@ from .errors import (
     NotLanded,
     Reentrant,
     Rejected,
+    ResultOmitted,
     SemelError,
     StoreUnavailable,
     Unrecorded,
 )
+from .lease import AsyncHeartbeat, Heartbeat, Lease
 from .transport import Request
 
 R = TypeVar("R")
 T = TypeVar("T")
 
 _LONGEST_WAIT = 50.0
+_LONGEST_REF = 500
 _SETTLE_PATIENCE = 60.0
+#: How long a program that is told to end goes on trying to report, in seconds.
+LAST_PATIENCE = 5.0
+#: How long it waits for the answer to a claim that it gives back.
+_GIVE_BACK = 2.0
+#: How long a cancelled call waits for an answer that is on its way.
+_ANSWER = 0.5
 
 
 @dataclass(frozen=True)
@@ -98,6 +108,8 @@ class Call:
 class Begun:
     outcome: str
     answer: dict[str, Any]
+    #: When it was asked for, by `time.monotonic()`.
+    asked: float = field(default_factory=time.monotonic)
 
     @property
     def is_claimed(self) -> bool:
@@ -108,25 +120,54 @@ def worker_name() -> str:
     return f"python {os.getpid()} on {socket.gethostname()}"[:200]
 
 
-def begin(call: Call) -> Talk[Begun]:
-    body = {**call.body, "token": secrets.token_urlsafe(24), "worker": worker_name()}
-    until = time.monotonic() + call.wait
-    active = {each.id for each in _active.get()}
-    # Inside another call, look first whether it would wait for itself.
-    patience = 0.0 if active else min(call.wait, _LONGEST_WAIT)
-    while True:
-        wait = max(0.0, patience)
-        try:
-            patient = {"waitMs": int(wait * 1000)} if call.wait > 0 else {}
-            answer = yield Request(call.path, {**body, **patient}, timeout=wait + 30)
-            return Begun(str(answer["outcome"]), answer)
-        except InFlight as error:
-            if error.ref is not None and error.ref.split("@")[0] in active:
-                raise Reentrant(f"{call.tool} was called inside its own run, with the same identity.") from None
-            left = until - time.monotonic()
-            if left <= 0:
-                raise
-            patience = min(left, _LONGEST_WAIT)
+class Claim:
+    """From the question to the start of the effect. Until then nothing can have landed, so whatever interrupts it gives it back:
+    left to its lease, it would be in doubt."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._body = {**call.body, "token": secrets.token_urlsafe(24), "worker": worker_name()}
+        self._begun: Begun | None = None
+        #: The effect may have begun.
+        self.is_started = False
+
+    def ask(self) -> Talk[Begun]:
+        call = self._call
+        until = time.monotonic() + call.wait
+        active = {each.id for each in _active.get() if not each.is_over}
+        # Inside another call, look first whether it would wait for itself.
+        patience = 0.0 if active else min(call.wait, _LONGEST_WAIT)
+        while True:
+            wait = max(0.0, patience)
+            try:
+                patient = {"waitMs": int(wait * 1000)} if call.wait > 0 else {}
+                asked = time.monotonic()
+                answer = yield Request(call.path, {**self._body, **patient}, timeout=wait + 30)
+                self._begun = Begun(str(answer["outcome"]), answer, asked)
+                return self._begun
+            except InFlight as error:
+                if error.ref is not None and error.ref.split("@")[0] in active:
+                    raise Reentrant(f"{call.tool} was called inside its own run, with the same identity.") from None
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise
+                patience = min(left, _LONGEST_WAIT)
+
+    def give_back(self) -> Talk[None]:
+        if not self._call.client.has_asked:
+            return
+        if self._begun is None:
+            # The answer was lost: with its token, the claim is the same one.
+            answer = yield Request(self._call.path, self._body, timeout=_GIVE_BACK, patience=0)
+            self._begun = Begun(str(answer["outcome"]), answer)
+        yield from self.give_back_known()
+
+    def give_back_known(self) -> Talk[None]:
+        begun = self._begun
+        if begun is not None and begun.outcome == "execute" and begun.is_claimed:
+            error = {"message": "interrupted before it began"}
+            body = {"attempt": begun.answer["attempt"], "outcome": "notLanded", "error": error}
+            yield Request("/v1/settle", body, timeout=_GIVE_BACK, patience=0)
 
 
 class Running:
@@ -184,13 +225,16 @@ class _Base:
         self.attempt = int(answer.get("number", 1))
         #: Grows with every claim.
         self.fence = int(answer.get("fence", 0))
+        timeout = answer.get("timeoutMs")
+        self._lease = Lease(
+            float(answer.get("leaseMs", 60_000)) / 1000, begun.asked, None if timeout is None else float(timeout) / 1000
+        )
         #: Set when another worker may take this call over: stop, and let nothing more happen.
-        self.lost = threading.Event()
+        self.lost: threading.Event = self._lease.lost if begun.is_claimed else threading.Event()
         self.prepared = answer.get("prepared")
-        self._lease = float(answer.get("leaseMs", 60_000)) / 1000
-        #: The lease, as last heard of.
-        self._until = time.monotonic() + self._lease
         self._is_claimed = begun.is_claimed
+        #: The call has ended, and this is what a task that it left behind still has.
+        self.is_over = False
         #: Nothing counts as sent before.
         self._is_dispatched = call.body.get("dispatch") != "explicit"
         self._remote_ref: str | None = None
@@ -198,21 +242,39 @@ class _Base:
     def _note(self, remote_ref: str) -> Talk[None]:
         if not isinstance(remote_ref, str) or remote_ref == "":
             raise ValueError("note() needs the id that the target gave it, as text")
+        try:
+            length = len(remote_ref.encode("utf-16-le")) // 2
+        except UnicodeEncodeError:
+            raise ValueError("note(): the id has a lone surrogate, which is not a character") from None
+        if length > _LONGEST_REF:
+            # It would come back with the report, which the server would refuse too.
+            raise ValueError(f"note(): the id has more than {_LONGEST_REF} characters")
         self._remote_ref = remote_ref
         if self._is_claimed:
             yield Request("/v1/renew", {"attempt": self._ticket, "remoteRef": remote_ref})
 
-    def _renew(self) -> Talk[None]:
+    def _renew(self) -> Talk[bool]:
+        """Whether it is worth renewing again."""
         asked = time.monotonic()
         try:
-            yield Request("/v1/renew", {"attempt": self._ticket}, timeout=10, patience=self._lease / 3)
-            self._until = asked + self._lease
+            yield Request(
+                "/v1/renew", {"attempt": self._ticket}, timeout=self._lease.request_timeout, patience=self._lease.seconds / 3
+            )
         except SemelError as error:
-            # Where nobody answers for a whole lease, another worker may have it: this one goes on renewing, and says so.
-            if error.code != "STORE_UNAVAILABLE" or time.monotonic() >= self._until:
-                self.lost.set()
-            if error.code != "STORE_UNAVAILABLE":
-                raise
+            if error.code == "STORE_UNAVAILABLE":
+                return True
+            self.lost.set()
+            return False
+        self._lease.renewed(asked)
+        return True
+
+    def _check_start(self) -> Talk[None]:
+        """A program that waited or was stopped since it asked may start nothing that another worker has taken over."""
+        if not self._is_claimed or self._lease.is_young:
+            return
+        asked = time.monotonic()
+        yield Request("/v1/renew", {"attempt": self._ticket})
+        self._lease.renewed(asked)
 
     def _dispatch(self, prepared: Any, keyed: bool) -> Talk[None]:
         body: dict[str, Any] = {"attempt": self._ticket, "keyed": keyed}
@@ -315,52 +377,8 @@ def _entered(context: _Base) -> Iterator[None]:
     try:
         yield
     finally:
+        context.is_over = True
         _active.reset(mark)
-
-
-@contextlib.contextmanager
-def _heartbeat(context: _Base) -> Iterator[None]:
-    """Renews the lease at a third of it. A daemon: it does not keep a dead program's call alive."""
-    if not context._is_claimed:
-        yield
-        return
-    over = threading.Event()
-
-    def beat() -> None:
-        while not over.wait(context._lease / 3):
-            try:
-                context._call.client.drive(context._renew())
-            except SemelError:
-                return
-
-    threading.Thread(target=beat, name="semel heartbeat", daemon=True).start()
-    try:
-        yield
-    finally:
-        over.set()
-
-
-@contextlib.asynccontextmanager
-async def _heartbeat_async(context: _Base) -> AsyncIterator[None]:
-    if not context._is_claimed:
-        yield
-        return
-
-    async def beat() -> None:
-        while True:
-            await asyncio.sleep(context._lease / 3)
-            try:
-                await context._call.client.drive_async(context._renew())
-            except SemelError:
-                return
-
-    task = asyncio.create_task(beat())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.shield(asyncio.gather(task, return_exceptions=True))
 
 
 @dataclass
@@ -378,7 +396,7 @@ def is_word(thrown: BaseException | None) -> bool:
 def as_report(name: str, thrown: BaseException) -> SemelError:
     """The same for the code around."""
     kind = Failed if isinstance(thrown, Rejected) else NotLanded
-    error = kind(f"{name}: {thrown.message if isinstance(thrown, SemelError) else thrown}.")
+    error = kind(f"{name}: {words_of(thrown)}.")
     error.is_report = True
     return error
 
@@ -420,7 +438,7 @@ def classify(context: _Base, thrown: BaseException) -> Ended:
     return Ended(outcome, thrown=thrown)
 
 
-def settle(call: Call, context: _Base, ended: Ended) -> Talk[Outcome[Any]]:
+def settle(call: Call, context: _Base, ended: Ended, patience: float = _SETTLE_PATIENCE) -> Talk[Outcome[Any]]:
     body: dict[str, Any] = {"attempt": context._ticket, "outcome": ended.outcome}
     if context._remote_ref is not None:
         body["remoteRef"] = context._remote_ref
@@ -429,7 +447,7 @@ def settle(call: Call, context: _Base, ended: Ended) -> Talk[Outcome[Any]]:
     else:
         body["error"] = _error_of(ended.thrown)
     try:
-        answer = yield Request("/v1/settle", body, patience=_SETTLE_PATIENCE)
+        answer = yield Request("/v1/settle", body, patience=patience)
     except SemelError as error:
         if ended.outcome == "succeeded" and error.code in ("STORE_UNAVAILABLE", "INVALID_ARGS"):
             lost = Unrecorded(f"{call.tool} is done, but the ledger did not take the record.", value=ended.value)
@@ -449,7 +467,7 @@ def settle(call: Call, context: _Base, ended: Ended) -> Talk[Outcome[Any]]:
     if ended.outcome != "succeeded":
         # Another attempt's success may have settled it meanwhile.
         if receipt is not None and receipt.replayed and "value" in answer:
-            return Outcome(True, restore(answer["value"], call.returns), None, receipt)
+            return _restored(call, answer, receipt)
         return Outcome(False, None, _as_reported(call, ended, receipt), receipt)
     return Outcome(True, ended.value, None, receipt)
 
@@ -484,7 +502,7 @@ def _value_of(call: Call, value: Any) -> dict[str, Any]:
         return {"value": None}
     try:
         plain = encode(value, "the result")
-        is_same = restore(plain, call.returns) == value
+        is_same = bool(restore(plain, call.returns) == value)
         why = f"a replay would return another value than this {type(value).__name__}"
     except NotCanonical as error:
         is_same, why = False, error.message
@@ -492,16 +510,28 @@ def _value_of(call: Call, value: Any) -> dict[str, Any]:
         is_same, why = False, f"{type(error).__name__}: {error}"
     if is_same:
         return {"value": plain}
-    warnings.warn(
+    warn(
         f"{call.tool}: its result is not stored ({why}). A repeated call does not run it again, and raises ResultOmitted. "
-        "Return plain data, or annotate the return type.",
-        stacklevel=2,
+        "Return plain data, or annotate the return type."
     )
     return {"omitted": why[:500]}
 
 
+def warn(text: str) -> None:
+    # Where warnings are errors, one would keep a success from its record.
+    with contextlib.suppress(Warning):
+        warnings.warn(text, stacklevel=3)
+
+
+def words_of(thrown: BaseException | None) -> str:
+    try:
+        return str(thrown.message if isinstance(thrown, SemelError) else thrown)
+    except Exception as error:
+        return f"its text cannot be read ({type(error).__name__})"
+
+
 def _error_of(thrown: BaseException | None) -> dict[str, Any]:
-    text = str(thrown.message if isinstance(thrown, SemelError) else thrown) or type(thrown).__name__
+    text = words_of(thrown) or type(thrown).__name__
     clean = text.encode("utf-8", "replace").decode("utf-8")[:5_000]
     if isinstance(thrown, (SemelError, Rejected, MaybeLanded)):
         return {"message": clean}
@@ -532,8 +562,22 @@ def _unclaimed(call: Call) -> Receipt:
 
 
 def _replay(call: Call, begun: Begun) -> Outcome[Any]:
-    value = restore(begun.answer.get("value"), call.returns)
-    return Outcome(True, value, None, _receipt(call, begun.answer))
+    return _restored(call, begun.answer, _receipt(call, begun.answer))
+
+
+def _restored(call: Call, answer: dict[str, Any], receipt: Receipt | None) -> Outcome[Any]:
+    try:
+        value = restore(answer.get("value"), call.returns)
+    except Exception as error:
+        # An older program returned another type. An error of Python would look as if the call had failed.
+        omitted = ResultOmitted(
+            f"{call.tool} was done before, and its value does not fit the annotated type ({type(error).__name__}: {words_of(error)}).",
+            value=answer.get("value"),
+            receipt=receipt,
+        )
+        omitted.is_report = True
+        return Outcome(False, None, omitted, receipt)
+    return Outcome(True, value, None, receipt)
 
 
 Effect = Callable[[Any, Any], Any]
@@ -542,17 +586,32 @@ Judge = Callable[[_Base, BaseException], Ended]
 
 def run(call: Call, effect: Effect, judge: Judge = classify) -> Outcome[Any]:
     """`effect(args, context)`. Refusals are values; what a read raises passes."""
+    claim = Claim(call)
+    try:
+        return _run(call, claim, effect, judge)
+    except BaseException:
+        if not claim.is_started:
+            with contextlib.suppress(Exception):
+                call.client.drive(claim.give_back())
+        raise
+
+
+def _run(call: Call, claim: Claim, effect: Effect, judge: Judge) -> Outcome[Any]:
     client = call.client
     try:
-        begun = client.drive(begin(call))
+        begun = client.drive(claim.ask())
+        if begun.outcome != "execute":
+            return _replay(call, begun)
+        context = Context(call, begun)
+        client.drive(context._check_start())
     except SemelError as error:
+        with contextlib.suppress(SemelError):
+            client.drive(claim.give_back_known())
         return Outcome(False, None, error, None)
-    if begun.outcome != "execute":
-        return _replay(call, begun)
-    context = Context(call, begun)
     ended: Ended
-    with _heartbeat(context), _entered(context):
+    with _beating(context, Heartbeat), _entered(context):
         try:
+            claim.is_started = True
             ended = Ended("succeeded", effect(begun.answer.get("args"), context))
             context._steps.finish()
             if begun.is_claimed:
@@ -566,48 +625,99 @@ def run(call: Call, effect: Effect, judge: Judge = classify) -> Outcome[Any]:
             if not isinstance(thrown, Exception):
                 # The program is told to end: it may not wait long, and its own exception goes on.
                 with contextlib.suppress(Exception):
-                    client.drive(settle(call, context, ended))
+                    client.drive(settle(call, context, ended, LAST_PATIENCE))
                 raise
         if not begun.is_claimed:
             return Outcome(True, ended.value, None, _unclaimed(call))
-        return client.drive(settle(call, context, ended))
+        try:
+            return client.drive(settle(call, context, ended))
+        except BaseException:
+            # An interrupt, a time limit: what has landed is still reported. A report may be repeated.
+            with contextlib.suppress(Exception):
+                client.drive(settle(call, context, ended, LAST_PATIENCE))
+            raise
 
 
-#: How long a cancelled call waits for the answer to its claim.
-_GIVE_BACK = 0.5
+H = TypeVar("H", Heartbeat, AsyncHeartbeat)
 
 
-async def _begin_async(call: Call) -> Begun:
-    """A claim whose caller is cancelled is given back: left to its lease, it would be in doubt."""
-    asking = asyncio.ensure_future(call.client.drive_async(begin(call)))
-    try:
-        return await asyncio.shield(asking)
-    except asyncio.CancelledError:
-        await asyncio.wait({asking}, timeout=_GIVE_BACK)
-        asking.cancel()
-        with contextlib.suppress(asyncio.CancelledError, SemelError):
-            begun = await asking
-            if begun.outcome == "execute" and begun.is_claimed:
-                body = {"attempt": begun.answer["attempt"], "outcome": "notLanded", "error": {"message": "cancelled before it began"}}
-                await call.client.transport.send_async(Request("/v1/settle", body, patience=_GIVE_BACK))
-        raise
+def _beating(context: _Base, kind: type[H]) -> H | contextlib.nullcontext[None]:
+    return kind(context._call.client, context._lease, context._renew) if context._is_claimed else contextlib.nullcontext()
+
+
+_unfinished: set[asyncio.Future[Any]] = set()
+
+
+async def finish(work: Coroutine[Any, Any, T], patience: float = LAST_PATIENCE) -> T:
+    """Waits for its end though the caller is cancelled, once or again and again, and then cancels. From then on no longer than
+    `patience`: it goes on by itself."""
+    task = asyncio.ensure_future(work)
+    # The loop itself would let it be collected.
+    _unfinished.add(task)
+    task.add_done_callback(_unfinished.discard)
+    cancelled: asyncio.CancelledError | None = None
+    until = math.inf
+    while not task.done() and time.monotonic() < until:
+        try:
+            await asyncio.wait({task}, timeout=None if cancelled is None else until - time.monotonic())
+        except asyncio.CancelledError as error:
+            if cancelled is None:
+                cancelled, until = error, time.monotonic() + patience
+    if cancelled is None:
+        return task.result()
+    if task.done() and not task.cancelled():
+        # Asked for, so that nobody complains that it was not.
+        task.exception()
+    raise cancelled
 
 
 async def run_async(call: Call, effect: Effect, judge: Judge = classify) -> Outcome[Any]:
     """`await effect(args, context)`."""
+    claim = Claim(call)
+    asking = asyncio.ensure_future(call.client.drive_async(claim.ask()))
+    try:
+        return await _run_async(call, claim, asking, effect, judge)
+    except GeneratorExit:
+        # Nothing can be awaited any more.
+        raise
+    except BaseException:
+        if not claim.is_started:
+            with contextlib.suppress(Exception):
+                await finish(give_back(call.client, asking, claim.give_back()))
+        raise
+
+
+async def give_back(client: Client, asking: asyncio.Future[Any], back: Talk[None]) -> None:
+    if not asking.done():
+        await asyncio.wait({asking}, timeout=_ANSWER)
+        asking.cancel()
+        await asyncio.wait({asking})
+    if not asking.cancelled():
+        asking.exception()
+    await client.drive_async(back)
+
+
+async def _run_async(
+    call: Call, claim: Claim, asking: asyncio.Future[Begun], effect: Effect, judge: Judge
+) -> Outcome[Any]:
     client = call.client
     try:
-        begun = await _begin_async(call)
+        begun = await asyncio.shield(asking)
+        if begun.outcome != "execute":
+            return _replay(call, begun)
+        context = AsyncContext(call, begun)
+        await client.drive_async(context._check_start())
     except SemelError as error:
+        with contextlib.suppress(SemelError):
+            await client.drive_async(claim.give_back_known())
         return Outcome(False, None, error, None)
-    if begun.outcome != "execute":
-        return _replay(call, begun)
-    context = AsyncContext(call, begun)
     ended: Ended
-    async with _heartbeat_async(context):
+    async with _beating(context, AsyncHeartbeat):
         try:
             with _entered(context):
-                ended = Ended("succeeded", await effect(begun.answer.get("args"), context))
+                claim.is_started = True
+                made = effect(begun.answer.get("args"), context)
+                ended = Ended("succeeded", await made if inspect.isawaitable(made) else made)
             await context._steps.finish_async()
             if begun.is_claimed:
                 check_done(call.tool, ended.value)
@@ -616,21 +726,18 @@ async def run_async(call: Call, effect: Effect, judge: Judge = classify) -> Outc
                 if is_word(thrown):
                     raise as_report(call.tool, thrown) from thrown
                 raise
+            if isinstance(thrown, GeneratorExit):
+                raise
             ended = judge(context, thrown)
             if not isinstance(thrown, Exception):
                 # Cancelled: report it all the same, then let the cancellation go on.
                 with contextlib.suppress(Exception):
-                    await asyncio.shield(client.drive_async(settle(call, context, ended)))
+                    await finish(client.drive_async(settle(call, context, ended, LAST_PATIENCE)))
                 raise
         if not begun.is_claimed:
             return Outcome(True, ended.value, None, _unclaimed(call))
         # A success that is not reported is a doubt: a cancellation waits for the report.
-        report = asyncio.ensure_future(client.drive_async(settle(call, context, ended)))
-        try:
-            return await asyncio.shield(report)
-        except asyncio.CancelledError:
-            await report
-            raise
+        return await finish(client.drive_async(settle(call, context, ended)))
 
 
 def handoff(client: Client | None = None) -> str:

@@ -36,6 +36,11 @@ class Client:
         self._lock = threading.Lock()
         self.transport = Transport(self._locate)
 
+    @property
+    def has_asked(self) -> bool:
+        """Otherwise no server has heard of it."""
+        return self._known is not None
+
     def _locate(self, is_lost: bool) -> Address:
         known = self._known
         if known is not None and not is_lost:

@@ -13,16 +13,32 @@ import inspect
 import secrets
 import threading
 import time
-import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload
 
-from .calls import Call, Ended, Outcome, Running, _Base, as_report, check_done, is_word, run, run_async, worker_name
+from .calls import (
+    LAST_PATIENCE,
+    Call,
+    Ended,
+    Outcome,
+    Running,
+    _Base,
+    check_done,
+    finish,
+    give_back,
+    is_word,
+    run,
+    run_async,
+    warn,
+    words_of,
+    worker_name,
+)
 from .client import Client, Talk, default_client
 from .encoding import encode, restore
 from .errors import Failed, NotCanonical, SemelError, Unrecorded
 from .identity import within
+from .lease import AsyncHeartbeat, Heartbeat, Lease
 from .tools import Duration, _Shape, milliseconds
 from .transport import Request
 
@@ -47,15 +63,13 @@ class JobOutcome(Generic[R]):
 class _Run:
     """What the function of a job may know."""
 
-    def __init__(self, client: Client, name: str, answer: dict[str, Any]) -> None:
+    def __init__(self, client: Client, name: str, answer: dict[str, Any], asked: float | None = None) -> None:
         self._client = client
         self._name = name
         self._steps = Running()
         self._ticket = str(answer["attempt"])
         self._lock = str(answer["lock"])
-        self._lease = float(answer["leaseMs"]) / 1000
-        #: The lease, as last heard of.
-        self._until = time.monotonic() + self._lease
+        self._lease = Lease(float(answer["leaseMs"]) / 1000, time.monotonic() if asked is None else asked)
         #: `2026-06-19`, `2026-06-19T09:00+02:00`, `ever`.
         self.slot = str(answer["slot"])
         #: The slot's local date.
@@ -69,21 +83,35 @@ class _Run:
         self.fence = int(answer["fence"])
         self.periods_at = _moment(answer["periodsAt"]) if "periodsAt" in answer else None
         #: Set when another worker may run it: stop.
-        self.lost = threading.Event()
+        self.lost: threading.Event = self._lease.lost
 
-    def _renew(self) -> Talk[None]:
-        items = [{"attempt": self._ticket}, {"attempt": self._lock}]
+    @property
+    def _both(self) -> list[dict[str, str]]:
+        return [{"attempt": self._ticket}, {"attempt": self._lock}]
+
+    def _renew(self) -> Talk[bool]:
         asked = time.monotonic()
         try:
-            answer = yield Request("/v1/renew", {"items": items}, timeout=10, patience=self._lease / 3)
+            answer = yield Request(
+                "/v1/renew", {"items": self._both}, timeout=self._lease.request_timeout, patience=self._lease.seconds / 3
+            )
             statuses = {each["status"] for each in answer["items"]}
         except SemelError:
             statuses = {503}
         if statuses == {200}:
-            self._until = asked + self._lease
-        # Where nobody answers for a whole lease, another worker may run it.
-        if not statuses <= {200, 503} or time.monotonic() >= self._until:
+            self._lease.renewed(asked)
+        elif not statuses <= {200, 503}:
             self.lost.set()
+        return True
+
+    def _check_start(self) -> Talk[None]:
+        """As of a call: a program that was stopped since it asked may start nothing that another one has taken over."""
+        if self._lease.is_young:
+            return
+        for ticket in self._both:
+            asked = time.monotonic()
+            yield Request("/v1/renew", ticket)
+            self._lease.renewed(asked)
 
     def _step(self, kind: str, name: str, args: Any, returns: Any) -> Call:
         body: dict[str, Any] = {"attempt": self._ticket, "kind": kind, "name": name}
@@ -93,23 +121,31 @@ class _Run:
             body["in"] = list(_path.get())
         return Call(f"{self._name}: {name}", "/v1/jobs/step", body, 0.0, self._client, returns)
 
-    def _settle(self, ended: Ended, hold: bool, took: float) -> Talk[None]:
+    def _settle(self, ended: Ended, hold: bool, took: float, patience: float = 60.0) -> Talk[None]:
         body: dict[str, Any] = {"attempt": self._ticket, "outcome": ended.outcome}
         if ended.outcome == "succeeded":
             stored: dict[str, Any] = {"tookMs": int(took * 1000)}
             try:
                 stored["value"] = encode(ended.value, "the result")
             except NotCanonical as error:
-                warnings.warn(f"{self._name}: what it returned is not stored ({error.message}).", stacklevel=2)
+                warn(f"{self._name}: what it returned is not stored ({error.message}).")
             body["value"] = stored
         else:
-            words = f"failed: {ended.thrown!s}"[:4_000].encode("utf-8", "replace").decode()
+            words = f"failed: {words_of(ended.thrown)}"[:4_000].encode("utf-8", "replace").decode()
             body["outcome"] = "unknown" if hold else "notLanded"
             body["error"] = {"message": f"{words}; held" if hold else words}
+        failure: SemelError | None = None
         try:
-            yield Request("/v1/settle", body, patience=60)
-        finally:
-            yield Request("/v1/settle", {"attempt": self._lock, "outcome": "notLanded"}, patience=5)
+            yield Request("/v1/settle", body, patience=patience)
+        except SemelError as error:
+            failure = error
+        try:
+            yield Request("/v1/settle", {"attempt": self._lock, "outcome": "notLanded"}, patience=min(patience, 5.0))
+        except SemelError as error:
+            # How the run ended is on record: then the end of its lease frees the lock too.
+            failure = failure or (None if error.code == "STORE_UNAVAILABLE" else error)
+        if failure is not None:
+            raise failure
 
 
 class JobContext(_Run):
@@ -181,6 +217,41 @@ def _moment(text: Any) -> datetime.datetime:
     return datetime.datetime.fromisoformat(str(text).replace("Z", "+00:00"))
 
 
+class _JobClaim:
+    """As of a call: what interrupts it before the function starts gives it back. Otherwise the slot waits for its lease."""
+
+    def __init__(self, client: Client, body: dict[str, Any]) -> None:
+        self._client = client
+        self._body = body
+        self._answer: dict[str, Any] | None = None
+        self.asked = 0.0
+        self.is_refused = False
+        self.is_started = False
+
+    def ask(self) -> Talk[dict[str, Any]]:
+        self.asked = time.monotonic()
+        try:
+            self._answer = yield Request("/v1/jobs/begin", self._body)
+        except SemelError:
+            self.is_refused = True
+            raise
+        return self._answer
+
+    @property
+    def may_be_held(self) -> bool:
+        return not self.is_started and not self.is_refused and self._client.has_asked
+
+    def give_back(self) -> Talk[None]:
+        answer = self._answer
+        if answer is None:
+            answer = yield Request("/v1/jobs/begin", self._body, timeout=2, patience=0)
+        if answer["outcome"] == "execute":
+            error = {"message": "interrupted before it began"}
+            for name in ("attempt", "lock"):
+                body = {"attempt": answer[name], "outcome": "notLanded", "error": error}
+                yield Request("/v1/settle", body, timeout=2, patience=0)
+
+
 class _Job:
     def __init__(self, name: str, fn: Callable[..., Any], terms: dict[str, Any], client: Client | None) -> None:
         self.name = name
@@ -189,7 +260,9 @@ class _Job:
         self._client = client
         self._returns = _Shape(name, fn).returns
 
-    def _begin(self, at: datetime.datetime | None, ids: Mapping[str, str | int] | None, again: str | None) -> Talk[dict[str, Any]]:
+    def _claim(
+        self, client: Client, at: datetime.datetime | None, ids: Mapping[str, str | int] | None, again: str | None
+    ) -> _JobClaim:
         body: dict[str, Any] = {
             "job": self.name,
             **self._terms,
@@ -202,8 +275,7 @@ class _Job:
             body["ids"] = encode(ids, "ids")
         if again is not None:
             body["again"] = again
-        answer = yield Request("/v1/jobs/begin", body)
-        return answer
+        return _JobClaim(client, body)
 
     def _known(self, answer: dict[str, Any]) -> JobOutcome[Any]:
         slot = str(answer["slot"])
@@ -217,7 +289,7 @@ class _Job:
         if isinstance(thrown, SemelError) and not is_word(thrown):
             return thrown
         error = Failed(
-            f"{self.name} {context.slot} failed: {thrown}.",
+            f"{self.name} {context.slot} failed: {words_of(thrown)}.",
             retriable=True,
             corrective_action="Run it again: steps that are done are not repeated.",
         )
@@ -231,6 +303,17 @@ class _Job:
         if error.code not in ("STORE_UNAVAILABLE", "INVALID_ARGS"):
             raise error
         raise Unrecorded(f"{self.name} is done, but the ledger did not take the record.", value=ended.value) from error
+
+    def _patience(self, ended: Ended) -> float:
+        """A program that is told to end may not wait long."""
+        return 60.0 if ended.thrown is None or isinstance(ended.thrown, Exception) else LAST_PATIENCE
+
+    def _told(self, context: _Run, ended: Ended) -> JobOutcome[Any]:
+        if ended.thrown is None:
+            return JobOutcome("executed", context.slot, ended.value, context.attempt)
+        if not isinstance(ended.thrown, Exception):
+            raise ended.thrown
+        raise self._fail(context, ended.thrown) from ended.thrown
 
     @property
     def _holds(self) -> bool:
@@ -249,28 +332,42 @@ class Job(_Job, Generic[R]):
     ) -> JobOutcome[R]:
         """Runs the job for its slot, unless that is done or running."""
         client = self._client or default_client()
-        answer = client.drive(self._begin(at, ids, again))
+        claim = self._claim(client, at, ids, again)
+        try:
+            return self._run(client, claim)
+        except BaseException:
+            if claim.may_be_held:
+                with contextlib.suppress(Exception):
+                    client.drive(claim.give_back())
+            raise
+
+    def _run(self, client: Client, claim: _JobClaim) -> JobOutcome[R]:
+        answer = client.drive(claim.ask())
         if answer["outcome"] != "execute":
             return self._known(answer)
-        context = JobContext(client, self.name, answer)
+        context = JobContext(client, self.name, answer, claim.asked)
+        client.drive(context._check_start())
         started = time.monotonic()
-        with _beating(context):
+        with Heartbeat(client, context._lease, context._renew):
             try:
                 with within(run=context.run, at=context.periods_at):
+                    claim.is_started = True
                     ended = Ended("succeeded", self._fn(context))
                     context._steps.finish()
                     check_done(self.name, ended.value)
             except BaseException as thrown:
+                claim.is_started = True
                 ended = Ended("failed", thrown=thrown)
+            took = time.monotonic() - started
             try:
-                client.drive(context._settle(ended, self._holds, time.monotonic() - started))
+                client.drive(context._settle(ended, self._holds, took, self._patience(ended)))
             except SemelError as error:
                 self._check_unsettled(ended, error)
-        if ended.thrown is not None:
-            if not isinstance(ended.thrown, Exception):
-                raise ended.thrown
-            raise self._fail(context, ended.thrown) from ended.thrown
-        return JobOutcome("executed", context.slot, cast(R, ended.value), context.attempt)
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    client.drive(context._settle(ended, self._holds, took, LAST_PATIENCE))
+                raise
+        return self._told(context, ended)
 
 
 class AsyncJob(_Job, Generic[R]):
@@ -285,59 +382,44 @@ class AsyncJob(_Job, Generic[R]):
     ) -> JobOutcome[R]:
         """Runs the job for its slot, unless that is done or running."""
         client = self._client or default_client()
-        answer = await client.drive_async(self._begin(at, ids, again))
+        claim = self._claim(client, at, ids, again)
+        asking = asyncio.ensure_future(client.drive_async(claim.ask()))
+        try:
+            return await self._run(client, claim, asking)
+        except GeneratorExit:
+            raise
+        except BaseException:
+            if claim.may_be_held:
+                with contextlib.suppress(Exception):
+                    await finish(give_back(client, asking, claim.give_back()))
+            raise
+
+    async def _run(self, client: Client, claim: _JobClaim, asking: asyncio.Future[dict[str, Any]]) -> JobOutcome[R]:
+        answer = await asyncio.shield(asking)
         if answer["outcome"] != "execute":
             return self._known(answer)
-        context = AsyncJobContext(client, self.name, answer)
+        context = AsyncJobContext(client, self.name, answer, claim.asked)
+        await client.drive_async(context._check_start())
         started = time.monotonic()
-        async with _beating_async(context):
+        async with AsyncHeartbeat(client, context._lease, context._renew):
             try:
                 with within(run=context.run, at=context.periods_at):
-                    ended = Ended("succeeded", await self._fn(context))
+                    claim.is_started = True
+                    made: Any = self._fn(context)
+                    ended = Ended("succeeded", await made)
                     await context._steps.finish_async()
                     check_done(self.name, ended.value)
+            except GeneratorExit:
+                raise
             except BaseException as thrown:
+                claim.is_started = True
                 ended = Ended("failed", thrown=thrown)
+            report = context._settle(ended, self._holds, time.monotonic() - started, self._patience(ended))
             try:
-                await asyncio.shield(client.drive_async(context._settle(ended, self._holds, time.monotonic() - started)))
+                await finish(client.drive_async(report))
             except SemelError as error:
                 self._check_unsettled(ended, error)
-        if ended.thrown is not None:
-            if not isinstance(ended.thrown, Exception):
-                raise ended.thrown
-            raise self._fail(context, ended.thrown) from ended.thrown
-        return JobOutcome("executed", context.slot, cast(R, ended.value), context.attempt)
-
-
-@contextlib.contextmanager
-def _beating(context: JobContext) -> Iterator[None]:
-    over = threading.Event()
-
-    def beat() -> None:
-        while not over.wait(context._lease / 3):
-            with contextlib.suppress(SemelError):
-                context._client.drive(context._renew())
-
-    threading.Thread(target=beat, name="semel job", daemon=True).start()
-    try:
-        yield
-    finally:
-        over.set()
-
-
-@contextlib.asynccontextmanager
-async def _beating_async(context: AsyncJobContext) -> AsyncIterator[None]:
-    async def beat() -> None:
-        while True:
-            await asyncio.sleep(context._lease / 3)
-            with contextlib.suppress(SemelError):
-                await context._client.drive_async(context._renew())
-
-    task = asyncio.create_task(beat())
-    try:
-        yield
-    finally:
-        task.cancel()
+        return self._told(context, ended)
 
 
 class JobDecorator(Protocol):

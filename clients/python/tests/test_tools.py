@@ -368,6 +368,53 @@ class Calls(Place):
         with self.assertRaises(semel.ResultOmitted):
             loose(1)
 
+    def test_nothing_that_python_says_about_a_result_keeps_it_from_its_record(self) -> None:
+        class Unreadable(Exception):
+            def __str__(self) -> str:
+                raise ValueError("no text")
+
+        class Unclear(dict):  # type: ignore[type-arg]
+            """As arrays have it."""
+
+            def __eq__(self, other: object) -> Any:
+                return Unclear()
+
+            def __bool__(self) -> bool:
+                raise ValueError("the truth value is ambiguous")
+
+        @semel.tool("strange", per="ever")
+        def strange(what: str, ctx: semel.Context) -> Any:
+            if what == "error":
+                raise Unreadable()
+            if what in refs:
+                with self.assertRaises(ValueError):
+                    ctx.note(refs[what])
+            return {"set": {1}, "unclear": Unclear()}.get(what, what)
+
+        refs = {"long": "x" * 501, "surrogate": "\ud800", "wide": "\U0001f600" * 251}
+        call: Any = strange
+        with warnings.catch_warnings():
+            # As test runners are often told to.
+            warnings.simplefilter("error")
+            for what, code in (("set", "RESULT_OMITTED"), ("unclear", "RESULT_OMITTED"), ("error", "IN_DOUBT")):
+                self.assertEqual(call.attempt(what).ok, what != "error")
+                self.assertEqual(call.attempt(what).error.code, code)
+            for what in refs:
+                self.assertEqual(call(what), what)
+                self.assertTrue(call.attempt(what).receipt.replayed)
+
+    def test_a_value_that_no_longer_fits_is_told_as_done(self) -> None:
+        def define(returns: Any) -> Any:
+            def typed(n: int) -> Any:
+                return Priced(1.0)
+
+            typed.__annotations__["return"] = returns
+            return semel.tool("outgrown", per="ever")(typed)
+
+        define(Priced)(1)
+        error = define(Sent).attempt(1).error
+        self.assertEqual((error.code, error.retriable, error.value), ("RESULT_OMITTED", False, {"amount": 1}))
+
     def test_a_success_whose_record_was_removed_keeps_its_value(self) -> None:
         @semel.tool("removed", per="ever")
         def removed(n: int) -> str:

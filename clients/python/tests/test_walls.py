@@ -12,10 +12,11 @@ from typing import Any
 from unittest import mock
 
 from semel import local
-from semel.calls import Begun, Call, Context, _heartbeat
+from semel.calls import Begun, Call, Context
 from semel.client import Client
 from semel.errors import InvalidArgs
-from semel.jobs import JobContext, _beating
+from semel.jobs import JobContext
+from semel.lease import Heartbeat
 from semel.transport import Request
 
 NOBODY = "http://127.0.0.1:9"
@@ -27,14 +28,14 @@ class Silence(unittest.TestCase):
     def test_a_tool_is_told(self) -> None:
         call = Call("charge", "/v1/begin", {}, 0.0, Client(NOBODY, "t"))
         context = Context(call, Begun("execute", {"attempt": "x", "leaseMs": 300}))
-        with _heartbeat(context):
+        with Heartbeat(call.client, context._lease, context._renew):
             self.assertTrue(context.lost.wait(30))
 
     def test_a_job_is_told(self) -> None:
         answer: dict[str, Any] = {"attempt": "x", "lock": "y", "leaseMs": 300, "slot": "s", "date": "d", "zone": "UTC"}
         more = {"at": "2026-11-18T10:00:00Z", "run": "r", "number": 1, "fence": 1}
         context = JobContext(Client(NOBODY, "t"), "nightly", {**answer, **more})
-        with _beating(context):
+        with Heartbeat(context._client, context._lease, context._renew):
             self.assertTrue(context.lost.wait(30))
 
 
