@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { readPolicyFile, toolFields } from '../../src/mcp/policy/policies.ts';
-import { firstNames, readPage } from '../docs/page.ts';
+import { readPage, rows } from '../docs/page.ts';
 
 const page = readPage('docs/guides/mcp.md');
 
@@ -28,5 +28,8 @@ test('the configuration has the shape that Claude and Cursor expect, and says wh
 test('the policy file of the page is in order, and its table has every field', () => {
   const file = jsonUnder('The policy file');
   expect(readPolicyFile(JSON.stringify(file), 'docs/guides/mcp.md')).toEqual(file);
-  expect(firstNames(page, 'The policy file').sort()).toEqual([...toolFields].sort());
+  const named = rows(page, 'The policy file').flatMap(([first]) =>
+    [...first!.matchAll(/`([\w$]+)`/g)].map(([, name]) => name!),
+  );
+  expect(named.sort()).toEqual([...toolFields].sort());
 });
