@@ -11,19 +11,18 @@ const count = 100;
 export const incident: Incident = {
   title: 'A batch of 100, item 60 fails, started again',
   file: './batch-started-again.ts',
-  happened:
-    'A script sends 100 invoices. Number 60 has no address and throws. The address is added, and the script is started again.',
+  happened: 'A script sends 100 invoices, and number 60 throws. It is mended and started again.',
   wanted: count,
   ways: [
     {
       name: 'bare',
-      comes: 'The second start begins at the top: 60 customers get a second invoice.',
+      comes: 'It begins at the top.',
       effects: count + 60,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'Every item has its own record: the second start sends the one that is missing.',
+      comes: 'Every item has its own record.',
       effects: count,
       inDoubt: 0,
     },

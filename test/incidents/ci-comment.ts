@@ -16,13 +16,13 @@ export const incident: Incident = {
   title: 'A CI comment on every retry',
   file: './ci-comment.ts',
   script: `semel once comment --id pr=$PR --id check=size -- gh pr comment "$PR" --body-file report.md`,
-  happened: 'A CI job comments on a pull request. A later step is flaky, and the whole job is retried.',
+  happened: 'A CI job comments on a pull request, and is retried for a later step.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'Three comments.', effects: 3, inDoubt: 0 },
+    { name: 'bare', comes: 'It comments again.', effects: 3, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'The retries print what the first comment returned, and post nothing.',
+      comes: 'The retries print what the first comment returned.',
       effects: 1,
       inDoubt: 0,
     },

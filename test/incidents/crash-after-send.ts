@@ -9,11 +9,10 @@ import type { Incident, Job } from './incident.ts';
 export const incident: Incident = {
   title: 'A crash after the send',
   file: './crash-after-send.ts',
-  happened:
-    'A worker charges a card and is killed before it records that. The queue delivers the message again.',
+  happened: 'A worker charges a card and is killed before it records that. Another gets the message.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'There is no record, so it charges again.', effects: 2, inDoubt: 0 },
+    { name: 'bare', comes: 'It finds no record.', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
       comes: 'The charge may have landed, so it is in doubt.',
@@ -22,7 +21,7 @@ export const incident: Incident = {
     },
     {
       name: 'semel, provider',
-      comes: 'The charge is sent again under the same key, which the provider honours.',
+      comes: 'It sends the charge again under the same key, which the provider honours.',
       effects: 1,
       inDoubt: 0,
     },

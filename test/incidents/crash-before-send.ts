@@ -9,13 +9,12 @@ import type { Incident, Job } from './incident.ts';
 export const incident: Incident = {
   title: 'A crash before the send',
   file: './crash-before-send.ts',
-  happened:
-    'A worker marks an order as confirmed, so that no other worker confirms it, and is killed before it sends the confirmation.',
+  happened: 'A worker marks an order as confirmed, and is killed before it sends the confirmation.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The mark says done, so it is never sent.',
+      comes: 'The mark says done.',
       effects: 0,
       inDoubt: 0,
     },
@@ -27,7 +26,7 @@ export const incident: Incident = {
     },
     {
       name: 'semel, explicit dispatch',
-      comes: 'The worker died before `dispatch()`, so nothing was sent, and the next one sends it.',
+      comes: 'It died before `dispatch()`, so the next worker sends it.',
       effects: 1,
       inDoubt: 0,
     },

@@ -18,13 +18,13 @@ export const incident: Incident = {
   title: 'The same args in another order, with a trace id',
   file: './key-order.ts',
   happened:
-    'Two services and a retry request the same transfer. Each serialises the args in its own order and adds a trace id. A cache is keyed by a hash of the body.',
+    'Two services and a retry request one transfer. Each orders the args differently and adds a trace id.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'Three bodies, three hashes, three transfers.', effects: 3, inDoubt: 0 },
+    { name: 'bare', comes: 'The key is a hash of the body.', effects: 3, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'The key is made of the args in canonical order, without the trace id.',
+      comes: 'The args are ordered, and the trace id is ignored.',
       effects: 1,
       inDoubt: 0,
     },

@@ -11,8 +11,7 @@ import type { Incident, Job } from './incident.ts';
 export const incident: Incident = {
   title: 'The ledger is down',
   file: './ledger-down.ts',
-  happened:
-    'The store that remembers what was done is unavailable for a while. The caller tries during the outage, and again after it.',
+  happened: 'The store is unavailable for a while. The caller tries during the outage, and again after it.',
   wanted: 1,
   ways: [
     {
@@ -23,7 +22,7 @@ export const incident: Incident = {
     },
     {
       name: 'semel',
-      comes: 'During the outage the call gets STORE_UNAVAILABLE, and nothing runs. After it, it runs.',
+      comes: 'During the outage the call gets STORE_UNAVAILABLE.',
       effects: 1,
       inDoubt: 0,
     },

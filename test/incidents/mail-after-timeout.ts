@@ -10,13 +10,12 @@ import type { Incident, Job } from './incident.ts';
 export const incident: Incident = {
   title: 'Three mails after a timeout',
   file: './mail-after-timeout.ts',
-  happened:
-    'The mail server accepts the mail and answers late. The client times out, and the agent retries twice.',
+  happened: 'The mail server accepts a mail and answers late. The client times out and retries twice.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'Each try sends a mail, because an error after the send looks like one before it.',
+      comes: 'Each try sends a mail.',
       effects: 3,
       inDoubt: 0,
     },
@@ -28,7 +27,7 @@ export const incident: Incident = {
     },
     {
       name: 'semel, verify',
-      comes: 'The first try asks the mail server, finds the mail and returns its id.',
+      comes: 'The first try asks the mail server and finds the mail.',
       effects: 1,
       inDoubt: 0,
     },

@@ -9,13 +9,13 @@ export const incident: Incident = {
   title: 'Two retries at the same moment',
   file: './parallel-retries.ts',
   happened:
-    'A request times out at the edge. The load balancer and the client both retry, and two workers get it at the same moment. Each checks first whether it was done.',
+    'The load balancer and the client both retry a request, and two workers get it at the same moment.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'Both find nothing, and both open a ticket.', effects: 2, inDoubt: 0 },
+    { name: 'bare', comes: 'Both check first, and find nothing.', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'One claims the key; the other waits and gets the same ticket.',
+      comes: 'One opens the ticket; the other waits and gets the same.',
       effects: 1,
       inDoubt: 0,
     },

@@ -23,10 +23,10 @@ export const incident: Incident = {
   file: './post-after-502.ts',
   script: `# in the crontab\nsemel run blog --per day -- sh agent.sh\n\n# agent.sh${verified}`,
   happened:
-    'A shell agent publishes a post, and the gateway answers 502 after it is live. Cron starts the agent again, and the model writes another text and another slug.',
+    'An agent publishes a post, and the gateway answers 502 after it is live. Cron starts the agent again, and the model writes another text and slug.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'The blog cannot tell that it is the same post.', effects: 2, inDoubt: 0 },
+    { name: 'bare', comes: 'To the blog it is another post.', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
       comes: 'The second start exits in doubt. A person decides.',

@@ -11,12 +11,12 @@ export const incident: Incident = {
   title: 'A retry after the provider forgot the key',
   file: './provider-forgot.ts',
   happened:
-    'A worker sends a payout under an idempotency key and dies before the reply. It restarts two hours later; the provider remembers keys for one.',
+    'A worker sends a payout under a key and dies before the reply. It restarts after two hours; the provider remembers keys for one.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The key means nothing any more.',
+      comes: 'It sends the key again.',
       effects: 2,
       inDoubt: 0,
     },

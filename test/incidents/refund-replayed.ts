@@ -9,18 +9,18 @@ export const incident: Incident = {
   title: 'Four refunds from a replayed workflow',
   file: './refund-replayed.ts',
   happened:
-    'A workflow is replayed three times. Each time the model plans the same refund with a new tool call id and a re-worded reason, so the provider gets a new key.',
+    'A workflow is replayed three times. Each time the model plans the refund with a new tool call id and a re-worded reason.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'Four keys, four refunds.',
+      comes: 'The provider gets four keys.',
       effects: 4,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The key is made of payment and amount, not of reason and tool call id.',
+      comes: 'The key is made of payment and amount.',
       effects: 1,
       inDoubt: 0,
     },

@@ -19,12 +19,12 @@ async function twoRelays({ act }: Stage, death: Death): Promise<void> {
 export const before: Incident = {
   title: 'A relay that dies before delivery',
   file,
-  happened: `${staged} A relay deletes the row, so that no other delivers it too, and is killed before it sends the mail.`,
+  happened: `${staged} A relay deletes the row, and is killed before it sends the mail.`,
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The row is gone, and the mail is never sent.',
+      comes: 'The row is gone.',
       effects: 0,
       inDoubt: 0,
     },
@@ -36,7 +36,7 @@ export const before: Incident = {
     },
     {
       name: 'semel, verify',
-      comes: 'The second relay asks whether the mail is there, and sends it.',
+      comes: 'The next relay asks whether the mail is there, and sends it.',
       effects: 1,
       inDoubt: 0,
     },
@@ -64,7 +64,7 @@ export const after: Incident = {
     },
     {
       name: 'semel, verify',
-      comes: 'The second relay asks whether the mail is there, and removes the row.',
+      comes: 'The next relay asks whether the mail is there, and removes the row.',
       effects: 1,
       inDoubt: 0,
     },

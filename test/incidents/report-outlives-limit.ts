@@ -13,7 +13,7 @@ export const incident: Incident = {
   title: 'A report that outlives its function, retried three times',
   file: './report-outlives-limit.ts',
   happened:
-    'A function collects figures and has a service write and mail a report, which takes longer than the function may run. The platform kills it, and retries it three times.',
+    'A function orders a report, which takes longer than the function may run. The platform kills it, and retries it three times.',
   wanted: 1,
   ways: [
     {
@@ -30,7 +30,7 @@ export const incident: Incident = {
     },
     {
       name: 'semel, verify',
-      comes: 'The first retry asks whether the report is there, and completes the job.',
+      comes: 'The first retry finds the report, and completes the job.',
       effects: 1,
       inDoubt: 0,
     },

@@ -17,18 +17,18 @@ export const incident: Incident = {
   title: 'A mail that the model re-words',
   file: './reworded-body.ts',
   happened:
-    'A run fails after its mail was sent, and is retried twice. Each time the model writes the mail again. A decorator caches calls by all their args.',
+    'A run fails after its mail was sent, and is retried twice. Each time the model writes the mail anew.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'Other words are other args.',
+      comes: 'A decorator caches calls by their args, which differ.',
       effects: 3,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The body is content, not identity. The replay says that the new text was not used.',
+      comes: 'The body is content, not identity.',
       effects: 1,
       inDoubt: 0,
     },

@@ -9,12 +9,12 @@ export const incident: Incident = {
   title: 'Three writes, killed in the second',
   file: './three-writes.ts',
   happened:
-    'A worker charges a card, sends the receipt and orders the parcel. It is killed after the receipt has left. The queue delivers the message again.',
+    'A worker charges a card, sends the receipt and orders the parcel. It is killed after the receipt has left, and started again.',
   wanted: 3,
   ways: [
     {
       name: 'bare',
-      comes: 'It begins at the top: a second charge and a second receipt.',
+      comes: 'It begins at the top.',
       effects: 5,
       inDoubt: 0,
     },
@@ -26,7 +26,7 @@ export const incident: Incident = {
     },
     {
       name: 'semel, verify',
-      comes: 'The step asks whether the receipt is there, and the call goes on with the parcel.',
+      comes: 'The step finds the receipt, and the call goes on with the parcel.',
       effects: 3,
       inDoubt: 0,
     },

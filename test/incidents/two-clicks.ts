@@ -11,13 +11,12 @@ import { namespace } from './stage.ts';
 export const incident: Incident = {
   title: 'The same script from two folders',
   file: './two-clicks.ts',
-  happened:
-    'A script remembers what it did in a file in the working directory. Somebody runs it from the home folder, and again from the project.',
+  happened: 'Somebody runs a script from the home folder, and again from the project.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'Two folders, two files.',
+      comes: 'It remembers what it did in a file in the working directory.',
       effects: 2,
       inDoubt: 0,
     },

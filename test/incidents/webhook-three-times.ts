@@ -11,7 +11,7 @@ export const incident: Incident = {
   title: 'A webhook delivered three times',
   file: './webhook-three-times.ts',
   happened:
-    'The worker that credits the customer dies before it has answered. The sender delivers the event again, twice at once.',
+    'The worker that credits a customer dies before it has answered. The event comes again, twice at once.',
   wanted: 1,
   ways: [
     { name: 'bare', comes: 'Every delivery credits the customer.', effects: 3, inDoubt: 0 },
@@ -23,7 +23,7 @@ export const incident: Incident = {
     },
     {
       name: 'semel, provider',
-      comes: 'The second delivery sends it again under the same key, which the books honour.',
+      comes: 'The credit is sent again under the same key, which the books honour.',
       effects: 1,
       inDoubt: 0,
     },

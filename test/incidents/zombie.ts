@@ -13,19 +13,18 @@ export const incident: Incident = {
   title: 'A worker that froze while its lock expired',
   file: './zombie.ts',
   happened:
-    'A worker takes a lock with a TTL and freezes (a long garbage collection, a paused container) until the lock has expired and another worker has sent the invoice.',
+    'A worker freezes (a long garbage collection, a paused container) until its lock has expired and another has sent the invoice.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'It wakes up and sends the invoice again.',
+      comes: 'It wakes up and sends it again.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel, explicit dispatch',
-      comes:
-        'It has to call `dispatch()` before it sends, and the ledger refuses a worker that has been replaced.',
+      comes: 'It has to call `dispatch()` first, which refuses a worker that has been replaced.',
       effects: 1,
       inDoubt: 0,
     },
