@@ -33,8 +33,8 @@ class Client:
     def _renew(self) -> None:
         """Without the locks of another thread, which are held for ever in a forked child, and without its connections."""
         self._known: Address | None = None
-        self._lock = threading.Lock()
-        self.transport = Transport(self._locate)
+        self._lock = threading.RLock()
+        self.transport = Transport(self._locate, lambda: self._known)
 
     @property
     def has_asked(self) -> bool:

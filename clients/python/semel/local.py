@@ -143,23 +143,63 @@ def _answers(place: pathlib.Path) -> bool:
         probe.close()
 
 
+#: Lock files that this process has open.
+_held: set[int] = set()
+#: Servers that this process has started. One that has ended is a zombie until it is asked for.
+_started: list[subprocess.Popen[bytes]] = []
+
+
+def _after_fork() -> None:
+    # A child that has a copy would hold the lock after its parent was killed.
+    for file in _held:
+        with contextlib.suppress(OSError):
+            os.close(file)
+    _held.clear()
+    _started.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 @contextlib.contextmanager
-def _locked(place: pathlib.Path) -> Iterator[None]:
+def _locked(place: pathlib.Path) -> Iterator[bool]:
+    """False: a server answers meanwhile. Whoever holds the lock may have been stopped."""
     file = os.open(place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    _held.add(file)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        yield _lock(file, place)
     finally:
+        _held.discard(file)
+        with contextlib.suppress(OSError):
+            # Closed only, it would stay locked as long as a forked child has a copy.
+            fcntl.flock(file, fcntl.LOCK_UN)
         os.close(file)
+
+
+def _lock(file: int, place: pathlib.Path) -> bool:
+    until = time.monotonic() + _START_TIMEOUT
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if _answers(place):
+                return False
+        if time.monotonic() > until:
+            raise StoreUnavailable(
+                f"Another program has been starting the server for {_START_TIMEOUT:.0f} s.",
+                corrective_action=f"Nothing was run. End the program that holds {place.with_suffix('.lock')}, and call again.",
+            )
+        time.sleep(0.05)
 
 
 def _start(ledger: Ledger) -> None:
     command = _command()
     place = ledger.socket
     _check_folder(place.parent)
-    until = time.monotonic() + _START_TIMEOUT
-    with _locked(place):
-        while not _answers(place):
+    with _locked(place) as is_ours:
+        until = time.monotonic() + _START_TIMEOUT
+        while is_ours and not _answers(place):
             log = place.with_suffix(".log")
             process = _spawn(command, ledger, log)
             while process.poll() is None and time.monotonic() < until:
@@ -182,8 +222,9 @@ def _spawn(command: list[str], ledger: Ledger, log: pathlib.Path) -> subprocess.
     settings = {**os.environ, **ledger.environment, "SEMEL_STORE": ledger.store or None}
     environment = {name: value for name, value in settings.items() if value is not None and name not in _OWN}
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    _started[:] = [each for each in _started if each.poll() is None]
     try:
-        return _Detached(
+        process = _Detached(
             [*command, "serve", "--socket", str(ledger.socket), "--define", "--role", "execute", "--idle", _idle()],
             stdin=subprocess.DEVNULL,
             stdout=file,
@@ -193,6 +234,8 @@ def _spawn(command: list[str], ledger: Ledger, log: pathlib.Path) -> subprocess.
             # It outlives this program, and neither its signals nor its terminal reach it.
             start_new_session=True,
         )
+        _started.append(process)
+        return process
     except OSError as error:
         raise StoreUnavailable(
             f"`{command[0]}` cannot be started: {error}.",
@@ -215,7 +258,9 @@ def _idle() -> str:
 
 
 def _is_refusal(process: subprocess.Popen[bytes], log: pathlib.Path) -> bool:
-    return process.poll() is not None and "listens there already" not in _last_words(log)
+    """One that was killed while it started has refused nothing."""
+    status = process.poll()
+    return status is not None and status >= 0 and "listens there already" not in _last_words(log)
 
 
 def _last_words(log: pathlib.Path) -> str:

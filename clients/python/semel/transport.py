@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import http.client
 import io
+import ipaddress
 import json
 import os
 import re
@@ -15,10 +18,12 @@ import time
 import urllib.parse
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from .encoding import to_text
 from .errors import InvalidArgs, SemelError, StoreUnavailable, from_problem
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -80,12 +85,15 @@ _LONGEST_PAUSE = 1.0
 
 
 class Transport:
-    """`locate(is_lost)` finds the server, or starts one; `is_lost` says that the last one did not answer."""
+    """`locate(is_lost)` finds the server, or starts one; `is_lost` says that the last one did not answer. `known` is what it
+    found before."""
 
-    def __init__(self, locate: Callable[[bool], Address]) -> None:
+    def __init__(self, locate: Callable[[bool], Address], known: Callable[[], Address | None]) -> None:
         self._locate = locate
+        self._known = known
         self._free: list[tuple[float, Address, http.client.HTTPConnection]] = []
-        self._lock = threading.Lock()
+        # A handler of a signal may call too, in the middle of a call.
+        self._lock = threading.RLock()
         self._pid = os.getpid()
 
     def send(self, request: Request) -> dict[str, Any]:
@@ -114,8 +122,9 @@ class Transport:
         is_lost = False
         while True:
             try:
+                known = None if is_lost else self._known()
                 # Starting a server waits for it.
-                address = await asyncio.to_thread(self._locate, is_lost)
+                address = known if known is not None else await _in_thread(functools.partial(self._locate, is_lost))
                 return await asyncio.wait_for(_try_async(address, request), request.timeout)
             except (OSError, http.client.HTTPException, asyncio.TimeoutError, EOFError) as error:
                 failure: SemelError = _unreachable(error)
@@ -215,13 +224,67 @@ def _answer(status: int, text: bytes) -> dict[str, Any]:
     raise from_problem(answer)
 
 
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Not in the loop's own threads: a program may keep all of them busy for longer than a lease, and they end before it does."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(value: T | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(cast(T, value))
+
+    def run() -> None:
+        value, failure = None, None
+        try:
+            value = work()
+        except BaseException as error:
+            failure = error
+        # The loop may have ended meanwhile.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, value, failure)
+
+    try:
+        threading.Thread(target=run, name="semel server", daemon=True).start()
+    except RuntimeError:
+        # The interpreter ends.
+        return work()
+    return await done
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+async def _connect(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    context = ssl.create_default_context() if address.tls else None
+    host, port = address.host, address.port
+    look = functools.partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    found = look() if _is_number(host) else await _in_thread(look)
+    failure: OSError | None = None
+    for family, _, proto, _, place in found:
+        try:
+            return await asyncio.open_connection(
+                str(place[0]), port, family=family, proto=proto, ssl=context, server_hostname=host if address.tls else None
+            )
+        except OSError as error:
+            failure = failure or error
+    raise failure or OSError(f"{host} has no address")
+
+
 async def _try_async(address: Address, request: Request) -> dict[str, Any]:
     headers = _headers(address)
     if address.socket is not None:
         reader, writer = await asyncio.open_unix_connection(address.socket)
     else:
-        context = ssl.create_default_context() if address.tls else None
-        reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context)
+        reader, writer = await _connect(address)
     try:
         body = _body(request)
         default = 443 if address.tls else 80

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import os
+import pathlib
 import signal
+import socket
 import subprocess
+import threading
+import time
 import unittest
+from typing import Any
+from unittest import mock
 
 import semel
+from semel import local
 
 from .support import Place, wait_until
 
@@ -86,6 +95,19 @@ const pay = semel.tool({
 console.log(await pay({ order }));
 await semel.close();
 """
+
+
+def zombies() -> list[str]:
+    """Children of this process that have ended, and that it has not asked for."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            state, parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:2]
+        except OSError:
+            continue
+        if state == "Z" and int(parent) == os.getpid():
+            found.append(entry.name)
+    return found
 
 
 class Kills(Place):
@@ -234,6 +256,128 @@ print(race(1))
                 os.waitpid(child, 0)
                 raise
         self.assertEqual(ends, [0])
+
+    def test_a_handler_of_a_signal_does_not_wait_for_the_call_that_it_interrupts(self) -> None:
+        client = semel.Client()
+
+        @semel.tool("handled", per="ever", client=client)
+        def handled(n: int) -> int:
+            return n
+
+        handled(0)
+        with client.transport._lock, client._lock:
+            self.assertEqual(handled(1), 1)
+
+    def test_a_forked_child_keeps_no_lock_of_the_thread_that_started_the_server(self) -> None:
+        children: list[int] = []
+        spawn = local._spawn
+
+        def fork(*args: Any) -> Any:
+            # As another thread may do it while this one holds the lock.
+            children.append(os.fork())
+            if children[-1] == 0:
+                time.sleep(60)
+                os._exit(0)
+            return spawn(*args)
+
+        @semel.tool("locked", per="ever")
+        def locked(n: int) -> int:
+            return n
+
+        try:
+            with mock.patch.object(local, "_spawn", fork):
+                locked(0)
+            os.kill(self.servers()[0], signal.SIGKILL)
+            wait_until(lambda: not self.servers(), "the server is gone")
+            with mock.patch.object(local, "_START_TIMEOUT", 10):
+                self.assertEqual(locked(1), 1)
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+    def test_a_program_that_is_stopped_while_it_starts_the_server_holds_up_nobody_for_ever(self) -> None:
+        place = self.folder / "s.sock"
+        hold = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(1, flush=True); time.sleep(60)"
+        holder = self.start(hold, str(place.with_suffix(".lock")))
+        try:
+            assert holder.stdout is not None
+            holder.stdout.readline()
+            with mock.patch.object(local, "_START_TIMEOUT", 0.2):
+                with self.assertRaises(semel.StoreUnavailable), local._locked(place):
+                    self.fail("it is locked")
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(str(place))
+                server.listen()
+                with local._locked(place) as is_ours:
+                    self.assertFalse(is_ours)
+        finally:
+            holder.kill()
+            holder.communicate()
+
+    def test_servers_that_have_ended_are_no_zombies_of_a_program_that_goes_on(self) -> None:
+        @semel.tool("lasting", per="ever")
+        def lasting(n: int) -> int:
+            return n
+
+        for n in range(4):
+            lasting(n)
+            os.kill(self.servers()[0], signal.SIGKILL)
+            wait_until(lambda: not self.servers(), "the server is gone")
+        lasting(4)
+        self.assertEqual(zombies(), [])
+
+    def test_a_server_that_is_killed_while_it_starts_is_started_again(self) -> None:
+        spawn = local._spawn
+        left = [1]
+
+        def kill(*args: Any) -> Any:
+            process = spawn(*args)
+            if left.pop() if left else False:
+                process.kill()
+                process.wait()
+            return process
+
+        @semel.tool("started", per="ever")
+        def started(n: int) -> int:
+            return n
+
+        with mock.patch.object(local, "_spawn", kill):
+            self.assertEqual(started(1), 1)
+
+    def test_it_needs_no_thread_of_the_loop(self) -> None:
+        @semel.tool("crowded", per="ever", lease="1s")
+        async def crowded(n: int, ctx: semel.AsyncContext) -> bool:
+            # A program may keep them busy with its own work.
+            end = threading.Event()
+            for _ in range(3):
+                asyncio.get_running_loop().run_in_executor(None, end.wait, 60)
+            try:
+                await asyncio.sleep(2.5)
+                return ctx.lost.is_set()
+            finally:
+                end.set()
+
+        async def main() -> Any:
+            asyncio.get_running_loop().set_default_executor(concurrent.futures.ThreadPoolExecutor(2))
+            call: Any = crowded
+            return await call(1)
+
+        self.assertFalse(asyncio.run(main()))
+
+    AT_EXIT = """
+import asyncio, atexit, semel
+@semel.tool("exit", per="ever")
+async def exit(n: int) -> str:
+    return "done"
+@semel.tool("exit.sync", per="ever")
+def exit_sync(n: int) -> str:
+    return "done"
+atexit.register(lambda: print(asyncio.run(exit(1)), exit_sync(1)))
+"""
+
+    def test_a_call_at_the_end_of_the_program_is_one_like_any_other(self) -> None:
+        self.assertEqual(self.finish(self.start(self.AT_EXIT)), "done done")
 
     def test_what_was_run_is_not_told_as_if_nothing_was(self) -> None:
         def lose_the_ledger() -> None:
