@@ -51,7 +51,7 @@ test('what a call would have met is said: busy, in doubt, a conflict', async () 
   await fails.try({});
   await fails.try({});
   const history = await made.semel.records.history((await made.semel.doubts.list()).items[0]!.key);
-  expect(history.map(({ detail }) => detail.would)).toEqual(['in doubt']);
+  expect(history.flatMap(({ detail }) => detail.would ?? [])).toEqual(['in doubt']);
   const keyed = made.semel.tool({ ...base, name: 'keyed', run: () => 1 });
   await keyed({ id: 1 }, { key: 'k' });
   expect((await keyed.try({ id: 2 }, { key: 'k' })).receipt.observed).toBe('conflict');
@@ -155,6 +155,62 @@ test('switching to enforce changes no keys: what was done while observing is rep
   expect(await made.semel.tool(definition).try({ id: 1 })).toMatchObject({
     value: 1,
     receipt: { replayed: true },
+  });
+});
+
+describe('an effect that may have landed, and was made again while observing', () => {
+  const provider = { name: 'psp', window: '30d', sentBy: 'tool' } as const;
+
+  async function repeated(more: object = {}) {
+    const made = rig();
+    const keys: string[] = [];
+    const marks: string[] = [];
+    let isLost = true;
+    const definition = {
+      ...base,
+      provider,
+      ...more,
+      run: (_: { id: number }, ctx: { key: string; mark(): string }) => {
+        keys.push(ctx.key);
+        marks.push(ctx.mark());
+        if (isLost) throw new Error('socket hang up');
+        return keys.length;
+      },
+    };
+    const observing = made.another({ mode: 'observe' });
+    const observed = observing.tool(definition);
+    await expect(observed({ id: 1 })).rejects.toThrow('socket hang up');
+    return {
+      ...{ made, keys, marks, observed, enforced: made.semel.tool(definition) },
+      answer: () => {
+        isLost = false;
+      },
+    };
+  }
+
+  test('is answered with its value once calls are enforced', async () => {
+    const { made, keys, marks, observed, enforced, answer } = await repeated();
+    answer();
+    const { receipt } = await observed.try({ id: 1 });
+    expect(receipt).toMatchObject({ executed: true, observed: 'in doubt', acceptedRepeat: true });
+    expect(await enforced.try({ id: 1 })).toMatchObject({ value: 2, receipt: { replayed: true } });
+    expect(await made.semel.doubts.sweep()).toEqual({ landed: 0, notLanded: 0, open: 0 });
+    expect([new Set(keys).size, new Set(marks).size]).toEqual([2, 1]);
+  });
+
+  test("is not made a third time by the provider's key, which only the first one had", async () => {
+    const { made, keys, observed, enforced } = await repeated();
+    await expect(observed({ id: 1 })).rejects.toThrow('socket hang up');
+    expect(await enforced.try({ id: 1 })).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+    expect(await made.semel.doubts.sweep()).toEqual({ landed: 0, notLanded: 0, open: 1 });
+    expect(keys).toHaveLength(2);
+  });
+
+  test('without a repeat, the key decides as ever', async () => {
+    const { keys, enforced, answer } = await repeated();
+    answer();
+    expect(await enforced.try({ id: 1 })).toMatchObject({ value: 2, receipt: { executed: true } });
+    expect(new Set(keys).size).toBe(1);
   });
 });
 

@@ -5,7 +5,7 @@ import type { SemelError } from '../../core/errors.ts';
 import type { StoredRecord } from '../../store/store.ts';
 import type { Attempt } from '../attempt.ts';
 import type { Call } from '../call.ts';
-import { Claim, createClaimRequest, firstPurpose } from '../claim.ts';
+import { Claim, createClaimRequest, firstPurpose, type Purpose } from '../claim.ts';
 import type { Env } from '../env.ts';
 import { runAttempt } from '../execute.ts';
 import type { Result } from '../receipt.ts';
@@ -32,12 +32,37 @@ export async function observe(
     const claiming = claim.orAbandon(env.ledger.claim(claim.request(), claim));
     const answer = await claiming.catch(() => undefined);
     if (answer === undefined) return await runUnguarded(env, call, { observed: 'refuse: STORE_UNAVAILABLE' });
-    if (answer.is === 'execute') return await record(env, active, answer.record);
+    if (answer.is === 'execute') return await record(env, active, answer.record, firstPurpose);
     if (answer.is !== 'gone') env.ledger.observe(answer.record, answer.is);
-    return await runUnguarded(env, call, { observed: answer.is });
+    const repeat = answer.is === 'in doubt' ? await claimRepeat(env, active, answer.record) : undefined;
+    if (repeat === undefined) return await runUnguarded(env, call, { observed: answer.is });
+    return await record(env, active, repeat.record, repeat.purpose);
   } finally {
     work.active.remove(active);
   }
+}
+
+/**
+ * A repeat of what may have landed runs under the record, as one that was accepted, and under another key: once calls are
+ * enforced, neither the provider's key nor `verify` may make the effect again that was made here.
+ */
+async function claimRepeat(
+  env: Env,
+  active: ActiveCall,
+  doubt: StoredRecord,
+): Promise<{ readonly record: StoredRecord; readonly purpose: Purpose } | undefined> {
+  const purpose: Purpose = {
+    for: 'rerun',
+    generation: doubt.generation,
+    rerunWithinMs: null,
+    tried: [],
+    doubt,
+  };
+  const claim = new Claim(env, active.call, purpose);
+  active.claim = claim;
+  const claiming = claim.orAbandon(env.ledger.claim({ ...claim.request(), keyed: false }, claim));
+  const answer = await claiming.catch(() => undefined);
+  return answer?.is === 'execute' ? { record: answer.record, purpose } : undefined;
 }
 
 /** Too late to run: only an effect that was done in time would have been replayed. */
@@ -49,12 +74,20 @@ async function observeLate(env: Env, call: Call): Promise<Result> {
 }
 
 /** Records what the effect does, and gives the caller exactly what the effect returned or threw. */
-async function record(env: Env, active: ActiveCall, claimed: StoredRecord): Promise<Result> {
+async function record(
+  env: Env,
+  active: ActiveCall,
+  claimed: StoredRecord,
+  purpose: Purpose,
+): Promise<Result> {
   const { call } = active;
+  const isRepeat = purpose !== firstPurpose;
   let effect: Promise<unknown> | undefined;
   const body = async (attempt: Attempt): Promise<Try> => {
     const { run, requests } = createBareRun(call, {
-      providerKeyFence: attempt.record.providerKeyFence,
+      providerKeyFence: isRepeat ? env.random.token() : attempt.record.providerKeyFence,
+      // `verify` finds every one of them.
+      markFence: attempt.record.providerKeyFence,
       // A refusal by the ledger changes nothing.
       dispatch: (unkeyed) => attempt.dispatch(unkeyed).catch(() => undefined),
       note: (ref) => attempt.note(ref),
@@ -67,9 +100,10 @@ async function record(env: Env, active: ActiveCall, claimed: StoredRecord): Prom
       return { ending: classifyThrown(attempt, thrown, requests), thrown };
     }
   };
-  const { receipt } = await runAttempt(env, active, claimed, firstPurpose, body);
+  const { receipt } = await runAttempt(env, active, claimed, purpose, body);
   const value = effect === undefined ? await createBareRun(call, noHooks).run() : await effect;
-  return { ok: true, value, receipt: { ...receipt, executed: true } };
+  const observed = isRepeat ? ('in doubt' as const) : undefined;
+  return { ok: true, value, receipt: { ...receipt, executed: true, observed } };
 }
 
 /** For an attempt that ended before its effect started. */

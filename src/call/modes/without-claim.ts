@@ -30,6 +30,7 @@ import { noStepsError, type StepWork } from '../steps.ts';
 /** What `ctx` of a run without a claim does. */
 export interface RunHooks {
   readonly providerKeyFence: number | string;
+  readonly markFence?: number;
   readonly dispatch: (unkeyed?: string) => Promise<void>;
   readonly note: (remoteRef: string) => Promise<boolean>;
 }
@@ -178,7 +179,10 @@ export interface BareRun {
   readonly stop: Stop;
 }
 
-export function createBareRun(call: Call, { providerKeyFence, dispatch, note }: RunHooks): BareRun {
+export function createBareRun(
+  call: Call,
+  { providerKeyFence, markFence, dispatch, note }: RunHooks,
+): BareRun {
   const { stop, unlink } = linkStop(call);
   const { tool, namespace, key } = call;
   const target: PrepareTarget & { prepared: unknown } = {
@@ -193,6 +197,7 @@ export function createBareRun(call: Call, { providerKeyFence, dispatch, note }: 
     namespace,
     recordKey: key,
     providerKeyFence,
+    ...(markFence === undefined ? {} : { markFence }),
     provider: tool.contract.provider,
     issuedKeys: new Set(),
     // Without a claim, nothing is held back.

@@ -53,6 +53,8 @@ export interface ContextSource extends RequestSource {
   readonly fence: number;
   readonly attempt: number;
   readonly prepared: unknown;
+  /** @default providerKeyFence */
+  readonly markFence?: number;
   note(remoteRef: string): Promise<boolean>;
   takeStep(name: string, ...rest: unknown[]): Promise<unknown>;
 }
@@ -99,7 +101,7 @@ const key = lazyProperty(({ [requestsSymbol]: requests }) => requests.keyFor());
 const mark = lazyProperty(
   ({ [sourceSymbol]: source }) =>
     (part?: string) =>
-      markText(source.namespace, source.recordKey, source.providerKeyFence, part),
+      markText(source.namespace, source.recordKey, source.markFence ?? source.providerKeyFence, part),
 );
 const step = lazyProperty(
   ({ [sourceSymbol]: source, [requestsSymbol]: requests }) =>
