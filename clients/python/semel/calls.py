@@ -178,6 +178,19 @@ class Running:
         self._has_returned = False
         self._error: BaseException | None = None
         self._changed = threading.Condition()
+        #: Async steps that were called, and have not begun.
+        self._called: dict[Coroutine[Any, Any, Any], str] = {}
+
+    def call(self, name: str, step: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
+        """Without an `await` it would never run, and its function would be recorded as done."""
+
+        async def begin() -> T:
+            self._called.pop(made, None)
+            return await step()
+
+        made = begin()
+        self._called[made] = name
+        return made
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
@@ -203,6 +216,15 @@ class Running:
 
     async def finish_async(self) -> None:
         self._has_returned = True
+        # A task begins in the next turn of its loop.
+        for _ in range(3):
+            if self._called:
+                await asyncio.sleep(0)
+        if self._called:
+            names = ", ".join(self._called.values())
+            for each in self._called:
+                each.close()
+            raise ContractInvalid(f"The step {names} was called, and not awaited: it has not run.", corrective_action="Await it.")
         while self._count > 0:
             await asyncio.sleep(0.02)
         if self._error is not None:
@@ -280,8 +302,11 @@ class _Base:
         body: dict[str, Any] = {"attempt": self._ticket, "keyed": keyed}
         if prepared is not None:
             body["prepared"] = encode(prepared, "prepared")
-        # From here on it may have been sent, whatever the answer.
+        # From here on it may have been sent, whatever the answer: also where an `await` was forgotten.
         self._is_dispatched = True
+        return self._send_dispatch(body)
+
+    def _send_dispatch(self, body: dict[str, Any]) -> Talk[None]:
         yield Request("/v1/dispatch", body)
 
     def _step_call(self, name: str, lease: int | None, timeout: int | None) -> Call:
@@ -321,6 +346,7 @@ class Context(_Base):
 
     def step(self, name: str, work: Callable[[], T], *, lease: int | None = None, timeout: int | None = None) -> T:
         """An effect with a record of its own: a later attempt replays it if it landed. Times in milliseconds."""
+        check_work(name, work)
         with self._steps.step():
             outcome = run(self._step_call(name, lease, timeout), lambda _, __: work())
             self._judge_step(name, outcome)
@@ -334,14 +360,18 @@ class AsyncContext(_Base):
         """Keeps the id that the target gave it, in case this worker dies."""
         await self._call.client.drive_async(self._note(remote_ref))
 
-    async def dispatch(self, prepared: Any = None, *, keyed: bool = True) -> None:
+    def dispatch(self, prepared: Any = None, *, keyed: bool = True) -> Coroutine[Any, Any, None]:
         """Says that the effect is sent now, for a tool with `dispatch="explicit"`. Raises if the lease is lost."""
-        await self._call.client.drive_async(self._dispatch(prepared, keyed))
+        return self._call.client.drive_async(self._dispatch(prepared, keyed))
 
-    async def step(
+    def step(
         self, name: str, work: Callable[[], Awaitable[T]], *, lease: int | None = None, timeout: int | None = None
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         """An effect with a record of its own: a later attempt replays it if it landed. Times in milliseconds."""
+        return self._steps.call(name, lambda: self._step(name, work, lease, timeout))
+
+    async def _step(self, name: str, work: Callable[[], Awaitable[T]], lease: int | None, timeout: int | None) -> T:
+        check_work(name, work, may_be_async=True)
         with self._steps.step():
             outcome = await run_async(self._step_call(name, lease, timeout), lambda _, __: work())
             self._judge_step(name, outcome)
@@ -408,6 +438,22 @@ def _is_lazy(value: Any) -> bool:
         or inspect.isasyncgen(value)
         or isinstance(value, (map, filter, itertools.starmap, concurrent.futures.Future))
     )
+
+
+def is_async(fn: Any) -> bool:
+    """Also an object whose `__call__` is async."""
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(type(fn), "__call__", None))
+
+
+def check_work(name: str, work: Any, *, may_be_async: bool = False) -> None:
+    """What can be seen before it runs is refused before it is claimed: afterwards it would be in doubt."""
+    if inspect.isgeneratorfunction(work) or inspect.isasyncgenfunction(work):
+        raise ContractInvalid(f"{name}: its function is a generator.", corrective_action="Return the result instead of yielding it.")
+    if not may_be_async and is_async(work):
+        raise ContractInvalid(
+            f"{name}: its function is async, and nobody would await it.",
+            corrective_action="Use the async form: `once_async`, or an async tool or job.",
+        )
 
 
 def check_done(name: str, value: Any) -> None:

@@ -44,6 +44,16 @@ class SemelError(Exception):
         self.is_report = False
         super().__init__(f"{message} {self.corrective_action}".strip())
 
+    def __reduce__(self) -> Any:
+        return _revive, (type(self), self.args, self.__dict__)
+
+
+def _revive(kind: type[SemelError], args: tuple[Any, ...], state: Mapping[str, Any]) -> SemelError:
+    """From another process: made anew, it would say what to do twice."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
 
 class InvalidArgs(SemelError):
     code = "INVALID_ARGS"

@@ -25,8 +25,10 @@ from .calls import (
     Running,
     _Base,
     check_done,
+    check_work,
     finish,
     give_back,
+    is_async,
     is_word,
     run,
     run_async,
@@ -163,11 +165,13 @@ class JobContext(_Run):
             finally:
                 _path.reset(mark)
 
+        check_work(name, work)
         with self._steps.step():
             return cast(T, _unwrap(run(self._step("step", name, args, _returns(work)), effect, _free)))
 
     def once(self, name: str, work: Callable[[], T], *, id: Any = _MISSING) -> T:
         """An effect that lands once per run; with an `id`, once ever. What may have landed is in doubt, not repeated."""
+        check_work(name, work)
         with self._steps.step():
             return cast(T, run(self._step("once", name, id, _returns(work)), lambda _, __: work()).unwrap())
 
@@ -175,21 +179,29 @@ class JobContext(_Run):
 class AsyncJobContext(_Run):
     """Of an async function."""
 
-    async def step(self, name: str, work: Callable[[], Awaitable[T]], *, args: Any = _MISSING) -> T:
+    def step(self, name: str, work: Callable[[], Awaitable[T]], *, args: Any = _MISSING) -> Coroutine[Any, Any, T]:
         """Computes a value once per run: a later attempt gets the same. If it raises or dies, it runs again."""
+        return self._steps.call(name, lambda: self._compute(name, work, args))
 
+    def once(self, name: str, work: Callable[[], Awaitable[T]], *, id: Any = _MISSING) -> Coroutine[Any, Any, T]:
+        """An effect that lands once per run; with an `id`, once ever. What may have landed is in doubt, not repeated."""
+        return self._steps.call(name, lambda: self._land(name, work, id))
+
+    async def _compute(self, name: str, work: Callable[[], Awaitable[T]], args: Any) -> T:
         async def effect(_: Any, __: Any) -> T:
             mark = _path.set((*_path.get(), name))
             try:
-                return await work()
+                made: Any = work()
+                return cast(T, await made if inspect.isawaitable(made) else made)
             finally:
                 _path.reset(mark)
 
+        check_work(name, work, may_be_async=True)
         with self._steps.step():
             return cast(T, _unwrap(await run_async(self._step("step", name, args, _returns(work)), effect, _free)))
 
-    async def once(self, name: str, work: Callable[[], Awaitable[T]], *, id: Any = _MISSING) -> T:
-        """An effect that lands once per run; with an `id`, once ever. What may have landed is in doubt, not repeated."""
+    async def _land(self, name: str, work: Callable[[], Awaitable[T]], id: Any) -> T:
+        check_work(name, work, may_be_async=True)
         with self._steps.step():
             return cast(T, (await run_async(self._step("once", name, id, _returns(work)), lambda _, __: work())).unwrap())
 
@@ -448,7 +460,7 @@ def job(
     given = {field: value for field, value in terms.items() if value is not None}
 
     def decorate(fn: Callable[..., Any]) -> Any:
-        kind: Any = AsyncJob if inspect.iscoroutinefunction(fn) else Job
+        kind: Any = AsyncJob if is_async(fn) else Job
         return kind(name, fn, given, client)
 
     return cast(JobDecorator, decorate)

@@ -6,11 +6,12 @@ import dataclasses
 import datetime
 import functools
 import inspect
+import sys
 import typing
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
-from .calls import AsyncContext, Call, Context, Outcome, run, run_async
+from .calls import AsyncContext, Call, Context, Outcome, check_work, is_async, run, run_async
 from .client import Client, default_client
 from .encoding import encode, is_same, restore
 from .errors import ContractInvalid, InvalidArgs, NotCanonical
@@ -70,11 +71,8 @@ class _Shape:
         except Exception:
             # Names that exist for type checkers only.
             self.hints = dict(getattr(fn, "__annotations__", {}))
-        self.is_async = inspect.iscoroutinefunction(fn)
-        if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
-            raise ContractInvalid(
-                f"{name}: its function is a generator.", corrective_action="Return the result instead of yielding it."
-            )
+        self.is_async = is_async(fn)
+        check_work(name, fn, may_be_async=self.is_async)
         self.context = next((each for each in self.signature.parameters if self._is_context(each)), None)
         #: What callers pass: all but the context, wherever that stands.
         self.callers = self.signature.replace(
@@ -168,9 +166,13 @@ class _Tool:
         wait: float,
         dispatch: str | None,
         client: Client | None,
+        binds: str = "instance",
     ) -> None:
         self.name = name
         self.policy = policy
+        self._binds = binds
+        #: The tool of which this is one with options, or bound.
+        self._origin: _Tool | None = None
         self._fn = fn
         self._shape = _Shape(name, fn)
         self._wait = wait
@@ -181,9 +183,19 @@ class _Tool:
         functools.update_wrapper(cast(Any, self), fn)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
+        if self._binds == "class" and owner is not None:
+            return self._copy(bound_to=(owner,))
+        if instance is None or self._binds != "instance":
             return self
         return self._copy(bound_to=(instance,))
+
+    def __reduce__(self) -> Any:
+        """By its name, as a function: for other processes. Picklers that know functions of `__main__` by value know this one too."""
+        if self._origin is not None:
+            return _copied, (self._origin, self._options, self._bound_to)
+        if self._fn.__module__ == "__main__" and "cloudpickle" in sys.modules:
+            return super().__reduce__()
+        return self._fn.__qualname__
 
     def with_options(
         self,
@@ -201,6 +213,7 @@ class _Tool:
     def _copy(self, *, options: Options | None = None, bound_to: tuple[Any, ...] | None = None) -> Any:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
+        other._origin = self._origin or self
         if options is not None:
             other._options = options
         if bound_to is not None:
@@ -209,6 +222,9 @@ class _Tool:
 
     def _make(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Callable[[Any, Any], Any]]:
         skip = len(self._bound_to)
+        if skip == 0 and args and isinstance(args[0], type) and next(iter(self._shape.callers.parameters), "") == "cls":
+            # A class method around it, in Python 3.13.
+            skip = 1
         bound, sent = self._shape.bind((*self._bound_to, *args), kwargs, skip)
         body: dict[str, Any] = {"tool": self.name, "args": sent, **current_identity().to_json(), **self._options.to_json()}
         if self.policy is not None:
@@ -223,6 +239,10 @@ class _Tool:
             return self._fn(*final.args, **final.kwargs)
 
         return call, effect
+
+
+def _copied(origin: _Tool, options: Options, bound_to: tuple[Any, ...]) -> Any:
+    return origin._copy(options=options, bound_to=bound_to)
 
 
 class Tool(_Tool, Generic[P, R]):
@@ -245,7 +265,6 @@ class AsyncTool(_Tool, Generic[P, R]):
     async def attempt(self, *args: P.args, **kwargs: P.kwargs) -> Outcome[R]:
         """How it ended, as a value: `ok`, `value`, `error`, `receipt`."""
         return await run_async(*self._make(args, kwargs))
-
 
 
 class Decorator(Protocol):
@@ -299,8 +318,10 @@ def tool(
     seconds = _DEFAULT_WAIT if wait is None else wait
 
     def decorate(fn: Callable[..., Any]) -> Any:
-        kind: Any = AsyncTool if inspect.iscoroutinefunction(fn) else Tool
-        made = kind(name, fn, policy, seconds, dispatch, client)
+        binds = "class" if isinstance(fn, classmethod) else "nothing" if isinstance(fn, staticmethod) else "instance"
+        fn = fn.__func__ if isinstance(fn, (classmethod, staticmethod)) else fn
+        kind: Any = AsyncTool if is_async(fn) else Tool
+        made = kind(name, fn, policy, seconds, dispatch, client, binds)
         _check_names(made._shape, {"identity": identity, "content": content, "volatile": volatile, "strict": strict, "redact": redact})
         return made
 
@@ -343,6 +364,7 @@ def once(
     again: str | None = None,
 ) -> R:
     """Runs `work` once for this name and id, ever unless `per` says otherwise."""
+    check_work(name, work)
     call = _once_call(name, id, per, tz, content, window, lease, timeout, wait, client, again)
     return cast(R, run(call, lambda _, __: work()).unwrap())
 
@@ -363,6 +385,7 @@ async def once_async(
     again: str | None = None,
 ) -> R:
     """The same for an async function."""
+    check_work(name, work, may_be_async=True)
     call = _once_call(name, id, per, tz, content, window, lease, timeout, wait, client, again)
     return cast(R, (await run_async(call, lambda _, __: work())).unwrap())
 

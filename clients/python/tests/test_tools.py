@@ -8,6 +8,9 @@ import contextlib
 import contextvars
 import dataclasses
 import datetime
+import functools
+import multiprocessing
+import pickle
 import sqlite3
 import threading
 import unittest
@@ -31,6 +34,11 @@ class Sent:
 @dataclasses.dataclass
 class Priced:
     amount: float
+
+
+@semel.tool("picklable", per="ever")
+def picklable(n: int) -> int:
+    return n
 
 
 class Calls(Place):
@@ -88,7 +96,7 @@ class Calls(Place):
         self.assertTrue(not_landed.exception.retriable)
         self.assertEqual(refund("not landed"), "ok")
         for _ in range(2):
-            with self.assertRaises(semel.Failed) as failed:
+            with self.assertRaises(semel.ContractInvalid) as failed:
                 refund("rejected")
             self.assertIn("too late", str(failed.exception))
         with self.assertRaises(semel.InDoubt) as first:
@@ -157,8 +165,8 @@ class Calls(Place):
         pool = concurrent.futures.ThreadPoolExecutor(1)
         self.addCleanup(pool.shutdown)
         works: dict[str, Any] = {
-            "generator": generator,
-            "coroutine": later,
+            "generator": lambda: generator(),
+            "coroutine": lambda: later(),
             "map": lambda: map(ran.append, ["map"]),
             "future": lambda: pool.submit(str),
             "list": lambda: [later(), later()],
@@ -168,10 +176,18 @@ class Calls(Place):
             for _ in range(2):
                 with self.subTest(name), self.assertRaises(semel.InDoubt):
                     semel.once("lazy", name, work)
-        with self.assertRaises(semel.InDoubt):
-            semel.tool("lazy.object", per="ever")(Sender())(1)
+        # What can be seen before it runs is not even claimed.
+        for work in (generator, later, Sender().__call__, functools.partial(later)):
+            for _ in range(2):
+                with self.assertRaises(semel.ContractInvalid):
+                    semel.once("lazy", "seen", work)
+        self.assertIsInstance(semel.tool("lazy.object", per="ever")(Sender()), semel.AsyncTool)
 
         async def main() -> None:
+            with self.assertRaises(semel.ContractInvalid):
+                await semel.once_async("lazy", "seen", generator)  # type: ignore[arg-type]
+            # A sync function has run when it returns: it is done.
+            self.assertEqual(await semel.once_async("lazy", "seen", lambda: "done"), "done")  # type: ignore[arg-type]
             with self.assertRaises(semel.InDoubt) as doubt:
                 await semel.once_async("lazy", "async", lambda: asyncio.sleep(0, generator()))
             self.assertIsInstance(doubt.exception.__cause__, semel.ContractInvalid)
@@ -203,6 +219,40 @@ class Calls(Place):
                 await self.task
 
         asyncio.run(main())
+
+    def test_a_step_that_is_not_awaited_does_not_count_as_done(self) -> None:
+        ran: list[str] = []
+
+        async def mail() -> None:
+            ran.append("mail")
+
+        @semel.tool("forgotten", per="ever")
+        async def forgotten(n: int, ctx: semel.AsyncContext) -> str:
+            ctx.step("mail", mail)
+            return "ok"
+
+        @semel.tool("forgotten.dispatch", per="ever", dispatch="explicit")
+        async def unsent(n: int, ctx: semel.AsyncContext) -> str:
+            ctx.dispatch().close()
+            ran.append("sent")
+            raise OSError("reset")
+
+        @semel.job("forgotten.job", per="ever")
+        async def job(ctx: semel.AsyncJobContext) -> None:
+            ctx.once("mail", mail)
+
+        async def main() -> None:
+            calls: list[Any] = [forgotten, unsent]
+            for call in calls:
+                for _ in range(2):
+                    with self.assertRaises(semel.InDoubt):
+                        await call(1)
+            with self.assertRaises(semel.ContractInvalid) as failed:
+                await job.run()
+            self.assertIn("not awaited", str(failed.exception))
+
+        asyncio.run(main())
+        self.assertEqual(ran, ["sent"])
 
     def test_a_tool_that_calls_itself_does_not_wait_for_itself(self) -> None:
         @semel.tool("loop", per="ever")
@@ -484,6 +534,51 @@ class Calls(Place):
         other = Shop()
         self.assertEqual(other.sell("cup"), 1)
         self.assertEqual(other.sold, [])
+
+    def test_class_methods_and_static_methods_are_guarded_either_way_round(self) -> None:
+        def define() -> Any:
+            class Shop:
+                @classmethod
+                @semel.tool("shop.inner", per="ever")
+                def inner(cls, item: str) -> list[Any]:
+                    return [cls.__name__, item]
+
+                @semel.tool("shop.outer", per="ever")
+                @classmethod
+                def outer(cls, item: str) -> list[Any]:
+                    return [cls.__name__, item]
+
+                @staticmethod
+                @semel.tool("shop.static.inner", per="ever")
+                def static_inner(item: str = "x") -> str:
+                    return item
+
+                @semel.tool("shop.static.outer", per="ever")
+                @staticmethod
+                def static_outer(item: str = "x") -> str:
+                    return item
+
+            return Shop
+
+        shop = define()
+        for place in (shop, shop()):
+            for method in (place.inner, place.outer):
+                self.assertEqual(method("cup"), ["Shop", "cup"])
+            for method in (place.static_inner, place.static_outer):
+                self.assertEqual((method(), method("cup")), ("x", "cup"))
+        self.assertTrue(shop().outer.attempt("cup").receipt.replayed)
+
+    def test_a_tool_and_its_errors_go_to_other_processes(self) -> None:
+        self.assertIs(pickle.loads(pickle.dumps(picklable)), picklable)
+        again = pickle.loads(pickle.dumps(picklable.with_options(again="asked twice")))
+        self.assertEqual((again(1), again.attempt(1).receipt.replayed), (1, True))
+        self.assertFalse(picklable.attempt(1).receipt.replayed)
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+            self.assertEqual(pool.submit(picklable, 2).result(60), 2)
+        error = semel.InDoubt("it may have landed.", ref="a@1", evidence={"n": 1})
+        copy = pickle.loads(pickle.dumps(error))
+        self.assertEqual((str(copy), copy.ref, copy.evidence, copy.is_report), (str(error), "a@1", {"n": 1}, False))
 
     def test_a_default_is_the_same_as_nothing_said(self) -> None:
         runs: list[int] = []
