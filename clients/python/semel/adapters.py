@@ -76,14 +76,20 @@ class LangChainMiddleware:
         self._client = client
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        call = self._call(request)
+        try:
+            call = self._call(request)
+        except SemelError as error:
+            return _Kept(request).give(Outcome(False, None, error, None))
         if call is None:
             return handler(request)
         kept = _Kept(request)
-        return kept.give(run(call, lambda _, __: kept.take(handler(request)), _judge))
+        return kept.give(run(call, lambda _, __: kept.take(handler(request)), kept.judge))
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        call = self._call(request)
+        try:
+            call = self._call(request)
+        except SemelError as error:
+            return _Kept(request).give(Outcome(False, None, error, None))
         if call is None:
             return await handler(request)
         kept = _Kept(request)
@@ -91,7 +97,7 @@ class LangChainMiddleware:
         async def effect(_: Any, __: Any) -> Any:
             return kept.take(await handler(request))
 
-        return kept.give(await run_async(call, effect, _judge))
+        return kept.give(await run_async(call, effect, kept.judge))
 
     def _call(self, request: Any) -> Call | None:
         asked = request.tool_call
@@ -121,8 +127,26 @@ def _is_control_flow(thrown: BaseException | None) -> bool:
     return any(each.__name__ == "GraphBubbleUp" for each in type(thrown).__mro__)
 
 
-def _judge(context: _Base, thrown: BaseException) -> Ended:
-    return Ended("notLanded", thrown=thrown) if _is_control_flow(thrown) else classify(context, thrown)
+def _refuses(request: Any) -> bool:
+    """Whether the tool refuses these arguments before its function runs. Its error could also be one of that function, which may
+    have done something. So this is asked only of LangChain's own class of tools, which checks them against a model and then calls
+    the function, and not where the graph adds arguments that the model describes."""
+    tool = getattr(request, "tool", None)
+    kind = type(tool)
+    schema = getattr(tool, "args_schema", None)
+    if kind.__name__ != "StructuredTool" or not kind.__module__.startswith("langchain_core.tools"):
+        return False
+    validate = getattr(schema, "model_validate", None)
+    try:
+        if not callable(validate) or set(schema.model_fields) != set(tool.tool_call_schema.model_fields):  # type: ignore[union-attr]
+            return False
+    except AttributeError:
+        return False
+    try:
+        validate(request.tool_call.get("args") or {})
+    except Exception as error:
+        return type(error).__name__ == "ValidationError"
+    return False
 
 
 class _Kept:
@@ -131,9 +155,13 @@ class _Kept:
     def __init__(self, request: Any) -> None:
         self._request = request
         self._message: Any = None
+        self._refusal: Any = None
+        #: Asked before it runs: what the function does may change what its model says.
+        self._is_refused = _refuses(request)
 
     def take(self, message: Any) -> Any:
         if getattr(message, "status", None) == "error":
+            self._refusal = message
             raise ToolMessageError(_text_of(message.content))
         self._message = message
         if not hasattr(message, "tool_call_id"):
@@ -141,11 +169,23 @@ class _Kept:
             return message
         return {"content": message.content, "status": getattr(message, "status", "success")}
 
+    def judge(self, context: _Base, thrown: BaseException) -> Ended:
+        if _is_control_flow(thrown):
+            return Ended("notLanded", thrown=thrown)
+        self._is_refused = self._is_refused and isinstance(thrown, Exception) and _refuses(self._request)
+        return Ended("notLanded", thrown=thrown) if self._is_refused else classify(context, thrown)
+
     def give(self, outcome: Outcome[Any]) -> Any:
         if self._message is not None and outcome.ok:
             return self._message
         if outcome.error is not None and _is_control_flow(outcome.error.__cause__):
             raise outcome.error.__cause__ or outcome.error
+        if outcome.error is not None and outcome.error.code == "NOT_LANDED" and self._is_refused:
+            if self._refusal is not None:
+                # It tells the model what to correct.
+                return self._refusal
+            error = InvalidArgs(outcome.error.message, corrective_action="Correct the arguments and call again.")
+            outcome = Outcome(False, None, error, outcome.receipt)
         asked = self._request.tool_call
         stored = outcome.value if isinstance(outcome.value, dict) else {}
         content = stored.get("content", "") if outcome.error is None else str(describe(outcome.error))

@@ -88,6 +88,68 @@ class Adapters(Place):
             self.assertIn("reset", said.content)
         self.assertEqual(runs, ["c1"])
 
+    def test_arguments_that_the_tool_itself_refuses_are_no_doubt(self) -> None:
+        class ValidationError(Exception):
+            pass
+
+        class Schema:
+            """Of pydantic."""
+
+            model_fields = {"amount": int}
+
+            @staticmethod
+            def model_validate(args: Any) -> None:
+                if not isinstance(args.get("amount"), int) or paid:
+                    raise ValidationError("amount: Input should be a valid integer")
+
+        class StructuredTool:
+            args_schema = Schema
+            tool_call_schema = Schema
+
+        StructuredTool.__module__ = "langchain_core.tools.structured"
+
+        class OwnTool(StructuredTool):
+            """It may do anything with its arguments."""
+
+        class Injected(StructuredTool):
+            tool_call_schema = SimpleNamespace(model_fields={})
+
+        Injected.__name__, Injected.__module__ = "StructuredTool", StructuredTool.__module__
+        paid: list[Any] = []
+        guard = LangChainMiddleware({"pay": {"effect": "irreversible", "per": "conversation", "identity": ["to"]}})
+
+        def request(to: str, amount: Any, tool: Any = StructuredTool) -> Any:
+            call = {"name": "pay", "args": {"to": to, "amount": amount}, "id": "c1"}
+            config = {"configurable": {"thread_id": "thread-4"}}
+            return SimpleNamespace(tool_call=call, tool=tool(), runtime=SimpleNamespace(config=config))
+
+        def handler(asked: Any) -> Any:
+            amount = asked.tool_call["args"]["amount"]
+            if isinstance(amount, str):
+                return SimpleNamespace(content="amount: Input should be a valid integer", tool_call_id="c1", status="error")
+            paid.append(amount)
+            status = "error" if amount == 0 else "success"
+            return SimpleNamespace(content=f"paid {amount}", tool_call_id="c1", status=status)
+
+        async def handler_async(asked: Any) -> Any:
+            return handler(asked)
+
+        refused = guard.wrap_tool_call(request("ann", "5 EUR"), handler)
+        self.assertEqual((refused.content, refused.status), ("amount: Input should be a valid integer", "error"))
+        refused = asyncio.run(guard.awrap_tool_call(request("ann", "six"), handler_async))
+        self.assertEqual(refused.status, "error")
+        self.assertEqual(guard.wrap_tool_call(request("ann", 5), handler).content, "paid 5")
+        self.assertEqual(paid, [5])
+        paid.clear()
+        # It ran, and only then is the model of its arguments against it.
+        self.assertIn("IN_DOUBT", guard.wrap_tool_call(request("bob", 0), handler).content)
+        paid.clear()
+        for kind in (OwnTool, Injected, type(None)):
+            self.assertIn("IN_DOUBT", guard.wrap_tool_call(request(kind.__qualname__, "5", kind), handler).content)
+        huge = guard.wrap_tool_call(request("eve", 2**60), handler)
+        self.assertEqual(huge.status, "error")
+        self.assertIn("NOT_CANONICAL", huge.content)
+
     def test_an_interrupt_pauses_the_graph_and_the_call_runs_when_it_is_resumed(self) -> None:
         class GraphBubbleUp(Exception):
             pass
