@@ -451,7 +451,7 @@ class HeldClaim implements Held {
 }
 
 /** A provider may have seen the args of an earlier attempt: they must be sent again as they were. */
-function mustUseFirstWording(call: Call, record: StoredRecord): boolean {
+export function mustUseFirstWording(call: Call, record: StoredRecord): boolean {
   const { args } = record;
   if (args === null || call.tool.contract.redact.length > 0) return false;
   return args !== call.storedArgs() && isSameCode(call, record);

@@ -6,21 +6,25 @@ import type { Outcome } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
 import { providerKey } from '../core/key/key.ts';
 import type { Held, StoredRecord } from '../store/store.ts';
-import { Attempt } from './attempt.ts';
+import { Attempt, mustUseFirstWording } from './attempt.ts';
 import type { Call, Tool } from './call.ts';
+import { firstPurpose } from './claim.ts';
 import type { Env } from './env.ts';
 import { Moment } from './heartbeat.ts';
 import { refuseInDoubt } from './in-doubt-error.ts';
-import { collectEvidence, type Result, refuse } from './receipt.ts';
+import { collectEvidence, emptyReceipt, type Result, refuse } from './receipt.ts';
 import { abortedError, inFlightError, takenOverError } from './refusals.ts';
-import { type Body, neverDispatched, type Try } from './run-tool.ts';
-import { settleAttempt } from './settle.ts';
+import { type Body, isLate, neverDispatched, type Try } from './run-tool.ts';
+import { formatKey } from './sending/requests.ts';
+import { settleAttempt, settlePlainly } from './settle.ts';
 
 /** Who claims. */
 export interface Claimant {
   readonly owner: string;
   /** Chosen by the executor, so that it can repeat a claim whose answer was lost. */
   readonly token?: string | undefined;
+  /** The executor is gone and will not get the answer. Costs less than the call's signal, which can also end a wait. */
+  readonly hasLeft?: () => boolean;
 }
 
 /** What the executor has to show with each report. */
@@ -29,6 +33,8 @@ export interface Ticket extends Omit<Held, 'namespace'> {
   readonly keyed: boolean;
   /** By the wall clock of this machine. */
   readonly startedAt: number;
+  /** Dispatched by the first claim of its generation, without a provider's key: a success needs nothing else of the record. */
+  readonly isPlain: boolean;
 }
 
 export interface DetachedAttempt {
@@ -77,7 +83,7 @@ export interface TicketReports {
    * executor's any more.
    */
   enter(callOf: CallOf, namespace: string, ticket: Ticket): Promise<string | undefined>;
-  settle(callOf: CallOf, namespace: string, ticket: Ticket, report: Report): Promise<Result>;
+  settle(tool: Tool, callOf: CallOf, namespace: string, ticket: Ticket, report: Report): Promise<Result>;
 }
 
 type CallOf = (record: StoredRecord) => Call;
@@ -85,16 +91,26 @@ type CallOf = (record: StoredRecord) => Call;
 /** Claims like any other call, and leaves the claim to its lease. */
 export function detach(
   runWith: (call: Call, body: Body) => Promise<Result>,
-  { now }: { readonly now: () => number },
+  { clock, closing }: Pick<Env, 'clock' | 'closing'>,
   call: Call,
   claimant: Claimant,
 ): Promise<Detached> {
-  const startedAt = now();
+  const hasLeft = () => call.signal?.aborted === true || claimant.hasLeft?.() === true;
+  // Nobody has heard of the claim, so nobody executes it. An executor that chose its token may repeat it.
+  const isUnheard = () => claimant.token === undefined && hasLeft();
+  if (hasLeft())
+    return Promise.resolve({ execute: false, result: refuse(call, undefined, abortedError(call)) });
+  const startedAt = clock.now();
   return new Promise((resolve, reject) => {
+    const handOver: Body['handOver'] = ({ token }, record, purpose) => {
+      const isAsNew = purpose === firstPurpose && isFirst(call, record) && isWhole(call, record);
+      if (!isAsNew || isUnheard() || isLate(call, clock) || closing.aborted) return undefined;
+      resolve({ execute: true, attempt: describeFirst(call, record, token, startedAt) });
+      return handedOver;
+    };
     const body: Body = async (attempt) => {
       attempt.stopTimers();
-      // Nobody has heard of the claim, so nobody executes it. An executor that chose its token may repeat it.
-      if (call.signal?.aborted && claimant.token === undefined) return unheard(abortedError(call));
+      if (isUnheard()) return unheard(abortedError(call));
       const refusal = findRefusal(attempt) ?? (await findLoss(attempt));
       resolve(
         refusal === undefined
@@ -109,7 +125,7 @@ export function detach(
     };
     const free = { ticket: undefined, record: undefined, prepared: undefined, key: undefined };
     const runExternally = async (args: never) => resolve({ execute: true, attempt: { ...free, args } });
-    runWith(call, Object.assign(body, { runExternally, claimant })).then(
+    runWith(call, Object.assign(body, { runExternally, claimant, handOver })).then(
       (result) => resolve({ execute: false, result }),
       reject,
     );
@@ -124,13 +140,49 @@ function findRefusal({ call, record }: Attempt): Result | undefined {
 
 /** A repeated claim has what is left of the first one's lease, while its executor counts from now. */
 async function findLoss(attempt: Attempt): Promise<Result | undefined> {
-  const { call, record, leaseMs } = attempt;
-  if (record.leaseLeftMs > leaseMs * nearlyWhole) return undefined;
+  const { call, record } = attempt;
+  if (isWhole(call, record)) return undefined;
   const { held } = await attempt.renewLease();
   return held ? undefined : refuse(call, record, inFlightError(call, record));
 }
 
+function isWhole({ tool }: Call, { leaseLeftMs }: StoredRecord): boolean {
+  return leaseLeftMs > tool.contract.leaseMs * nearlyWhole;
+}
+
 const nearlyWhole = 0.9;
+
+/** No attempt came before it, and this claim is not repeated after a dispatch: there is nothing to go by but the call. */
+function isFirst(call: Call, record: StoredRecord): boolean {
+  const { attempts, doubtFence, prepared, dispatched } = record;
+  return (
+    attempts === 1 &&
+    doubtFence === null &&
+    prepared === null &&
+    dispatched === (call.tool.contract.dispatch === 'claim') &&
+    !mustUseFirstWording(call, record)
+  );
+}
+
+/** Ends the path of a call whose executor has its attempt already. Nobody reads it. */
+const handedOver: Result = {
+  ok: false,
+  error: new SemelError('IN_FLIGHT', 'Its executor holds the claim.'),
+  receipt: emptyReceipt(''),
+};
+
+function describeFirst(call: Call, record: StoredRecord, token: string, startedAt: number): DetachedAttempt {
+  const { namespace, key, fence, generation, keyed, providerKeyFence, dispatched } = record;
+  const { provider, rerunWithinMs } = call.tool.contract;
+  const isPlain = dispatched && rerunWithinMs === null;
+  return {
+    ticket: { key, token, fence, generation, keyed, startedAt, isPlain },
+    record,
+    args: call.args,
+    prepared: undefined,
+    key: formatKey(provider, namespace, key, providerKeyFence),
+  };
+}
 
 function unheard(error: SemelError): Try {
   return { ending: { outcome: 'released', because: error.message }, thrown: error };
@@ -140,7 +192,7 @@ function describe(attempt: Attempt, startedAt: number): DetachedAttempt {
   const { held, record, args, prepared } = attempt;
   const { namespace: _, ...rest } = held;
   return {
-    ticket: { ...rest, keyed: record.keyed, startedAt },
+    ticket: { ...rest, keyed: record.keyed, startedAt, isPlain: false },
     record,
     args,
     prepared,
@@ -176,12 +228,22 @@ export function createTicketReports(env: Env): TicketReports {
       await attempt.dispatchElsewhere();
       return providerKey(namespace, ticket.key, attempt.providerKeyFence, 'steps');
     },
-    async settle(callOf, namespace, ticket, report) {
+    async settle(tool, callOf, namespace, ticket, report) {
+      const plain = isPlainSuccess(tool, ticket, report)
+        ? await settlePlainly(env, tool, heldBy(namespace, ticket), report)
+        : undefined;
+      if (plain?.result !== undefined) return plain.result;
       const { attempt, isOwn } = await resume(callOf, namespace, ticket);
       if (report.remoteRef !== undefined) attempt.remoteRef = report.remoteRef;
-      return settleAttempt(env, attempt, toTry(attempt, isOwn, report));
+      return settleAttempt(env, attempt, toTry(attempt, isOwn, report), plain?.answer);
     },
   };
+
+  /** Past its lease, others may have decided about the record. */
+  function isPlainSuccess({ contract }: Tool, { isPlain, startedAt }: Ticket, { outcome }: Report): boolean {
+    const isRecent = clock.now() - startedAt < contract.leaseMs;
+    return isPlain && isRecent && outcome === 'succeeded' && contract.rerunWithinMs === null;
+  }
 
   /** Counted from what the record has: the executor may have sent the same note before. */
   async function nextNote(namespace: string, { key, fence }: Ticket, remoteRef: string) {

@@ -69,7 +69,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     run,
     runWith,
     runAfter,
-    detach: (call, claimant) => detach(runWith, clock, call, claimant),
+    detach: (call, claimant) => detach(runWith, env, call, claimant),
     tickets: createTicketReports(env),
     inOriginalTurn,
     endIfDead: (record) => endIfDead(env, record),
@@ -183,7 +183,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
           answer = await claim.orAbandon(ledger.claim(claim.request(), claim));
           if (purpose === firstPurpose) habit.learn(call.tool.contract, answer.is !== 'execute');
         }
-        if (answer.is === 'execute') return await runAttempt(env, active, answer.record, purpose, body);
+        if (answer.is === 'execute') {
+          const handedOver = body.handOver?.(active.claim as Claim, answer.record, purpose);
+          return handedOver ?? (await runAttempt(env, active, answer.record, purpose, body));
+        }
         if (isPastWrite(call, answer)) {
           active.hasStarted = true;
           return await runWithoutClaim(env, call, body);

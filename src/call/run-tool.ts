@@ -9,8 +9,10 @@ import { isRepeatable, stricter } from '../core/contract/words.ts';
 import { isLazy } from '../core/plain.ts';
 import { AlreadyLanded, MaybeLanded } from '../core/signals.ts';
 import { sleep } from '../ledger/index.ts';
+import type { StoredRecord } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call, Tool } from './call.ts';
+import type { Claim, Purpose } from './claim.ts';
 import type { Claimant } from './detached.ts';
 import type { Env } from './env.ts';
 import type { Result } from './receipt.ts';
@@ -48,6 +50,8 @@ export interface Body {
   readonly claimant?: Claimant;
   /** This process runs the effect by itself, so its death ends the attempt, as with a tool's own `run`. */
   readonly endsWithProcess?: boolean;
+  /** The executor takes the claim as it was won, so that this process holds no attempt for it. Undefined: it must hold one. */
+  readonly handOver?: (claim: Claim, record: StoredRecord, purpose: Purpose) => Result | undefined;
 }
 
 export function runTool(env: Env, attempt: Attempt): Promise<Try> {

@@ -9,9 +9,17 @@ import { findDrift, isSameContent } from '../core/key/identity.ts';
 import { PartialSuccess } from '../core/signals.ts';
 import { sleep } from '../ledger/index.ts';
 import { unconfirmed } from '../rules/endings.ts';
-import type { RecordError, SettleAnswer, SettleRequest, StoredRecord, StoredResult } from '../store/store.ts';
+import type {
+  Held,
+  RecordError,
+  SettleAnswer,
+  SettleRequest,
+  StoredRecord,
+  StoredResult,
+} from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
-import type { Call } from './call.ts';
+import type { Call, Tool } from './call.ts';
+import type { Report } from './detached.ts';
 import type { Env } from './env.ts';
 import { refuseInDoubt, withoutMeaning } from './in-doubt-error.ts';
 import {
@@ -26,21 +34,32 @@ import { takenOverError } from './refusals.ts';
 import { replay } from './replay.ts';
 import { readDelayMs, type Try } from './run-tool.ts';
 
-export function settleAttempt(env: Env, attempt: Attempt, ended: Try): Promise<Result> {
-  const result = settle(env, attempt, ended);
+/** `known`: the store's answer, if it has been asked already. */
+export function settleAttempt(
+  env: Env,
+  attempt: Attempt,
+  ended: Try,
+  known?: SettleAnswer | undefined,
+): Promise<Result> {
+  const result = settle(env, attempt, ended, known);
   ended.onSettled?.(result);
   return result;
 }
 
-async function settle(env: Env, attempt: Attempt, given: Try): Promise<Result> {
+async function settle(
+  env: Env,
+  attempt: Attempt,
+  given: Try,
+  known: SettleAnswer | undefined,
+): Promise<Result> {
   const ended = joinSteps(attempt, given);
   const { ending, thrown, verified } = ended;
   const { call } = attempt;
   const request = createSettleRequest(env, attempt, ended);
-  warnOfOmitted(env, call, request);
-  let answer: SettleAnswer | undefined;
+  warnOfOmitted(env, call.tool, request);
+  let answer = known;
   try {
-    answer = await env.ledger.settle(request);
+    answer ??= await env.ledger.settle(request);
   } catch {
     // The ledger gave up: settling goes on in the background for as long as the process lives.
     env.inBackground(settleLater(env, request));
@@ -78,6 +97,38 @@ async function settle(env: Env, attempt: Attempt, given: Try): Promise<Result> {
   if (answer.fenced || record === undefined)
     return refuse(call, record ?? attempt.record, takenOverError(call, thrown), more);
   return answerFromRecord(env, call, isOthers ? asOwnEnding(attempt, request) : record, ended, more);
+}
+
+/**
+ * The success of a plain attempt, by what its ticket says: its record is not read before. Without a result, only the record can tell
+ * what the answer means.
+ */
+export async function settlePlainly(
+  env: Env,
+  tool: Tool,
+  held: Held,
+  { value, omitted, remoteRef }: Pick<Report, 'value' | 'omitted' | 'remoteRef'>,
+): Promise<{ readonly answer: SettleAnswer; readonly result: Result | undefined }> {
+  const stored = toStoredResult(value, remoteRef, tool.contract.result, env.maxResultBytes);
+  const request: SettleRequest = {
+    ...held,
+    outcome: 'succeeded',
+    result: omitted === undefined ? stored : { ...stored, text: null, omitted },
+    error: null,
+    keyed: false,
+    found: false,
+    keepNote: true,
+  };
+  warnOfOmitted(env, tool, request);
+  const answer = await env.ledger.settle(request);
+  const { settled, fenced, record } = answer;
+  if (!settled || fenced || record?.generation !== held.generation) return { answer, result: undefined };
+  const receipt = createReceipt({ tool, ...held, identity: {} }, record, {
+    executed: true,
+    drift: findDrift(record.content, record.content),
+    omitted: request.result?.omitted ?? undefined,
+  });
+  return { answer, result: { ok: true, value, receipt } };
 }
 
 /** What is said of the whole cannot undo a step: a record that counts as not landed is forgotten, and with it which steps it made. */
@@ -187,7 +238,7 @@ function createSettleRequest(
 }
 
 /** The caller gets the value now, but a retry would get an error instead. */
-function warnOfOmitted({ warn }: Env, { tool }: Call, { outcome, result }: SettleRequest): void {
+function warnOfOmitted({ warn }: Env, tool: Tool, { outcome, result }: SettleRequest): void {
   const { name, result: keep, windowMs } = tool.contract;
   if (outcome !== 'succeeded' || result?.omitted == null || keep === 'reference') return;
   if (tool.onReplay !== undefined || windowMs === 0) return;

@@ -145,6 +145,8 @@ export interface SettleRequest extends Held {
   readonly found: boolean;
   /** The effect ran on after the end of its attempt; without an error, or if the claim is still held, it may be running. */
   readonly late?: true;
+  /** The id that the attempt has noted stays, unless `result` has one: the executor may have told it to another process. */
+  readonly keepNote?: true;
 }
 
 export interface SettleAnswer {

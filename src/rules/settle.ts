@@ -13,7 +13,7 @@ import {
   succeed,
 } from './endings.ts';
 import { isHolder, noFence } from './holder.ts';
-import type { News, Row, StoreEvent } from './record.ts';
+import type { News, Row, StoredResult, StoreEvent } from './record.ts';
 import type { SettleAnswer, SettleRequest } from './requests.ts';
 import { event, isLapsed, noEvents, type Step, type Time, view } from './state.ts';
 
@@ -40,7 +40,7 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
         { ...row, news: news?.found ? null : news }
       : // What it found may be the effect of an earlier attempt, whose late report is not a second effect.
         { ...row, dispatched: false };
-    return settled(succeed(explained, request.result, time), time, duplicate);
+    return settled(succeed(explained, withNote(row, request), time), time, duplicate);
   }
   if (news !== null) {
     const landed = applyLateSuccess(row, news, time);
@@ -53,6 +53,12 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
   if (row.doubtFence !== null || request.outcome === 'unknown')
     return settled(leaveInDoubt(row, request, time), time);
   return settled(request.outcome === 'failed' ? fail(row, request, time) : release(row, request, time), time);
+}
+
+function withNote({ notes, result: noted }: Row, { result, keepNote }: SettleRequest): StoredResult | null {
+  const remoteRef = notes > 0 ? noted?.remoteRef : undefined;
+  if (keepNote !== true || remoteRef == null || result?.remoteRef != null) return result;
+  return { ...(result ?? noValue), remoteRef };
 }
 
 /** The same token again: its reply was lost, or it knows more now. */

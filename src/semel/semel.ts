@@ -403,11 +403,11 @@ export function createSemel(options: SemelOptions = {}): Semel {
     random,
     warn: warnOnce,
     open,
-    async makeCall(fn, args, callOptions) {
+    async makeCall(fn, args, callOptions, onTerms) {
       const named = recordedTool(fn);
       // Two tools of one name share their records, but each has a `run` of its own.
       const { tool, schema } = (fn as { [knownKey]?: KnownTool })[knownKey] ?? named;
-      const call = await calls.make(tool, schema, args, callOptions);
+      const call = await calls.make(onTerms?.(tool) ?? tool, schema, args, callOptions);
       toolbox.warnOfIdentity(tool, call.args);
       return call;
     },

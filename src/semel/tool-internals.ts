@@ -1,7 +1,7 @@
 // What adapters, guards, patterns and semel/testing reach behind a tool or a Semel instance: warnings, a name, the lease of an
 // open attempt, a clone as another process would have it, the path of its calls. Not public; it may change in any release. Symbols are shared by name, so that two loaded copies of semel agree.
 
-import type { Call, Pipeline, Result } from '../call/index.ts';
+import type { Call, Pipeline, Result, Tool } from '../call/index.ts';
 import type { Clock, Random } from '../core/clock.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Store } from '../store/store.ts';
@@ -34,6 +34,8 @@ export interface Engine {
     tool: Pick<ToolFunction<unknown, unknown>, 'contract'>,
     args: unknown,
     options: CallOptions,
+    /** The tool as this call wants it, under the same key. */
+    onTerms?: (tool: Tool) => Tool,
   ): Promise<Call>;
   /** Like `semel.begin`, for an attempt that this process executes by itself: the claim ends with the process. */
   beginHere<Args, Value>(
@@ -113,12 +115,15 @@ export function setCloner(tool: object, clone: CloneTool): void {
 
 /** The store with some of its methods replaced; works for class instances too. */
 export function overrideStore(store: Store, methods: Partial<Store>): Store {
+  const bound = new Map<unknown, unknown>();
   return new Proxy(store, {
     get(target, name) {
       const replacement: unknown = Reflect.get(methods, name);
       if (replacement !== undefined) return replacement;
       const method: unknown = Reflect.get(target, name);
-      return typeof method === 'function' ? method.bind(target) : method;
+      if (typeof method !== 'function') return method;
+      if (!bound.has(method)) bound.set(method, method.bind(target));
+      return bound.get(method);
     },
   });
 }

@@ -10,11 +10,11 @@ import { recordId } from '../core/key/key.ts';
 import { limits } from '../core/limits.ts';
 import { findJobTool } from '../jobs/library/index.ts';
 import type { FilePolicy } from '../mcp/index.ts';
-import { type CallOptions, runAs, toRecordedCall } from '../semel/index.ts';
+import { type CallOptions, nobody, noOptions, runAs, toRecordedCall } from '../semel/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Context } from './endpoint.ts';
 import { anything, document, flag, instant, integer, object, oneOf, type Read, text } from './schema.ts';
-import { nobody, type OpenTicket } from './ticket.ts';
+import type { OpenTicket } from './ticket.ts';
 import type { ServedTool } from './tools.ts';
 
 const id = (about: string) => text({ max: 500, about });
@@ -177,9 +177,18 @@ async function beginAs(body: Read<typeof beginBody>, context: Context, isStep: b
   // Starts pruning, and tells the errors below which command decides. A store that does not answer fails the claim itself.
   await space.engine.open().catch(() => undefined);
   const start = async () => {
-    const made = await space.engine.makeCall(tool, args, callOptions(body, context.signal));
-    const claimant = { owner: ownerOf(body, context), token: body.token };
-    return space.engine.pipeline.detach(made.with({ tool: onTerms(made.tool, body) }), claimant);
+    const { makeCall, pipeline } = space.engine;
+    const claimant = { owner: ownerOf(body, context), token: body.token, hasLeft: () => context.hasLeft };
+    const { waitMs = 0, dispatch } = body;
+    if (waitMs === 0)
+      return pipeline.detach(await makeCall(tool, args, callOptions(body), hurry(dispatch)), claimant);
+    const made = await makeCall(tool, args, callOptions(body));
+    // Only a call that waits is ended by its signal: any other asks once whether somebody still wants its answer.
+    const waiting = {
+      tool: onTerms(made.tool, dispatch, { ifBusy: 'wait', waitMs }),
+      signal: context.signal,
+    };
+    return pipeline.detach(made.with(waiting), claimant);
   };
   const begun = await runAs(nobody, () =>
     handoff === undefined
@@ -190,23 +199,25 @@ async function beginAs(body: Read<typeof beginBody>, context: Context, isStep: b
   return executeAnswer(space, { ...open, ticket: begun.attempt.ticket }, tool, begun.attempt);
 }
 
+type Terms = Pick<Contract, 'ifBusy' | 'waitMs'>;
+
 /** The tool as this request wants it: whether it waits, and when its effect counts as sent. */
-function onTerms(tool: PipelineTool, { waitMs = 0, dispatch }: Read<typeof beginBody>): PipelineTool {
+function onTerms(tool: PipelineTool, dispatch: Contract['dispatch'] | undefined, terms: Terms): PipelineTool {
   const { contract } = tool;
-  const how = dispatch ?? contract.dispatch;
-  const make = () => {
-    const ifBusy = waitMs > 0 ? ('wait' as const) : ('fail' as const);
-    return { ...tool, contract: { ...contract, ifBusy, waitMs, dispatch: how } };
+  return { ...tool, contract: { ...contract, dispatch: dispatch ?? contract.dispatch, ...terms } };
+}
+
+/** For calls that do not wait. Those that do are made anew each time: clients choose how long, and there would be as many tools. */
+function hurry(dispatch: Contract['dispatch'] | undefined): (tool: PipelineTool) => PipelineTool {
+  return (tool) => {
+    const known = hurried[dispatch ?? tool.contract.dispatch];
+    let made = known.get(tool);
+    if (made === undefined) {
+      made = onTerms(tool, dispatch, { ifBusy: 'fail', waitMs: 0 });
+      known.set(tool, made);
+    }
+    return made;
   };
-  // Clients choose how long they wait: those would be as many tools.
-  if (waitMs > 0) return make();
-  const known = hurried[how];
-  let made = known.get(tool);
-  if (made === undefined) {
-    made = make();
-    known.set(tool, made);
-  }
-  return made;
 }
 
 const hurried: Readonly<Record<Contract['dispatch'], WeakMap<PipelineTool, PipelineTool>>> = {
@@ -274,7 +285,7 @@ export async function settle(body: Read<typeof settleBody>, { space }: Context):
     remoteRef,
   };
   const { pipeline } = space.engine;
-  const result = await pipeline.tickets.settle(callOf(tool), space.semel.namespace, ticket, report);
+  const result = await pipeline.tickets.settle(tool, callOf(tool), space.semel.namespace, ticket, report);
   if (!result.ok && isAsReported(outcome, result))
     return { outcome: 'settled', recorded: true, receipt: result.receipt };
   const recorded = outcome === 'succeeded' && result.receipt.settledAt !== undefined;
@@ -347,11 +358,30 @@ function withoutMissing<Given extends object>(given: Given): Partial<Given> {
   ) as Partial<Given>;
 }
 
-function callOptions(body: Read<typeof beginBody>, signal: AbortSignal): CallOptions {
-  const { conversation, turn, run, toolCallId, caller, key, again, at, notAfter, version } = body;
-  const given = { conversation, turn, run, toolCallId, caller, key, again, at, notAfter, version };
-  return { ...(withoutMissing(given) as CallOptions), signal };
+/** The very object that stands for no options where the body names none: then nothing needs to be resolved. */
+function callOptions(body: Read<typeof beginBody>): CallOptions {
+  let options: Record<string, unknown> | undefined;
+  for (const name of callOptionNames) {
+    const given = body[name];
+    if (given === undefined) continue;
+    options ??= {};
+    options[name] = given;
+  }
+  return options ?? noOptions;
 }
+
+const callOptionNames = [
+  'conversation',
+  'turn',
+  'run',
+  'toolCallId',
+  'caller',
+  'key',
+  'again',
+  'at',
+  'notAfter',
+  'version',
+] as const;
 
 /** What a process could prove about itself must not be claimed by others, so it never looks like a process of this machine. */
 export function ownerOf({ worker }: { readonly worker?: string }, { credential }: Context): string {

@@ -9,7 +9,9 @@ export interface Context {
   readonly credential: Credential;
   readonly spaces: Pick<Spaces, 'of'>;
   readonly logins: { createCode(credential: Credential): object };
-  /** Aborts when the client hangs up. */
+  /** The client has hung up, and gets no answer. */
+  readonly hasLeft: boolean;
+  /** Aborts when the client hangs up. Made when it is first read: most requests need only `hasLeft`. */
   readonly signal: AbortSignal;
 }
 

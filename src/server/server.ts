@@ -74,13 +74,6 @@ export interface RunningServer {
   close(graceMs: number): Promise<void>;
 }
 
-/** What a request has shown. */
-interface Seen {
-  credential?: Credential;
-  /** When its session ends. */
-  leftMs?: number | undefined;
-}
-
 const loginBody = object({ code: text({ max: 200 }) });
 
 export async function serve(options: ServeOptions): Promise<RunningServer> {
@@ -91,17 +84,23 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     byPath.set(endpoint.path, [...(byPath.get(endpoint.path) ?? []), endpoint]);
   const unanswered = new WeakMap<Socket, number>();
   const unread = createUnread();
-  const answering = new Set<Promise<void>>();
+  let answering = 0;
+  let onAnswered: () => void = () => undefined;
   let streams = 0;
   const closing = new AbortController();
   const api = JSON.stringify(describeApi(endpoints, version));
   const times = { requestTimeout: limits.requestMs, connectionsCheckingInterval: limits.requestMs / 4 };
-  const handle = (request: IncomingMessage, response: ServerResponse) => {
-    const work = answer(request, response)
+  const handle = async (request: IncomingMessage, response: ServerResponse) => {
+    answering += 1;
+    try {
+      await answer(request, response);
+    } catch {
       // Nothing that a request leads to may end the server.
-      .catch(() => void request.socket.destroy())
-      .finally(() => answering.delete(work));
-    answering.add(work);
+      request.socket.destroy();
+    } finally {
+      answering -= 1;
+      if (answering === 0) onAnswered();
+    }
   };
   const server: Server =
     tls === undefined ? createPlain(times, handle) : createTls({ ...times, ...tls }, handle);
@@ -122,10 +121,11 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       const ended = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();
       let timer: NodeJS.Timeout | undefined;
-      const patience = new Promise<void>((resolve) => {
+      await new Promise<void>((resolve) => {
+        onAnswered = resolve;
+        if (answering === 0) resolve();
         timer = setTimeout(resolve, graceMs);
       });
-      await Promise.race([Promise.allSettled(answering), patience]);
       clearTimeout(timer);
       server.closeAllConnections();
       await ended;
@@ -141,14 +141,9 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = performance.now();
     const held = createReservation();
-    const gone = new AbortController();
-    response.on('error', () => undefined);
-    response.once('close', () => {
-      // Nobody waits for an answer that was sent, and an abort makes an error with its stack.
-      if (!response.writableFinished) gone.abort();
-    });
+    const client = new Client(response);
+    response.on('error', ignore);
     if (!server.listening) response.shouldKeepAlive = false;
-    const seen: Seen = {};
     const { socket } = request;
     const before = unanswered.get(socket) ?? 0;
     unanswered.set(socket, before + 1);
@@ -157,7 +152,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     try {
       if (before >= limits.pipelined)
         throw new Refusal(503, `This connection has ${before} unanswered requests.`);
-      reply = write(await route(request, path, held, gone.signal, seen));
+      reply = write(await route(request, path, held, client));
       // Each holds a connection for as long as it likes: without a limit, readers would keep workers out.
       if (reply.stream !== undefined && streams >= limits.eventStreams)
         throw new Refusal(503, `${streams} clients listen for events already.`, 'Ask again later.');
@@ -172,7 +167,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       response.writeHead(reply.status, { ...safeHeaders, ...reply.headers });
       streams += 1;
       await reply
-        .stream(writerOf(response), AbortSignal.any([gone.signal, closing.signal, ...endOf(seen.leftMs)]))
+        .stream(writerOf(response), AbortSignal.any([client.signal, closing.signal, ...endOf(client.leftMs)]))
         .catch(() => undefined)
         .finally(() => {
           streams -= 1;
@@ -185,7 +180,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       path: byPath.has(path) || path === '/metrics' ? path : 'other',
       status: reply.status,
       tookMs: performance.now() - startedAt,
-      token: seen.credential?.name,
+      token: client.credential?.name,
     });
   }
 
@@ -193,8 +188,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     request: IncomingMessage,
     path: string,
     held: Reservation,
-    signal: AbortSignal,
-    seen: Seen,
+    client: Client,
   ): Promise<Reply> {
     refuseOtherHosts(request, names);
     const page = request.method === 'GET' ? pages.find(path) : undefined;
@@ -226,7 +220,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const found = authenticate(request, tokens);
     // Any token may read them: they name no key, but they name tools and namespaces, which are nobody else's business.
     if (request.method === 'GET' && path === '/metrics') {
-      seen.credential = { ...found, mayChoose: found.namespace === '*' };
+      client.credential = { ...found, mayChoose: found.namespace === '*' };
       const text = await options.metrics.text(found.namespace === '*' ? undefined : found.namespace);
       return { status: 200, body: text, headers: { 'content-type': options.metrics.contentType } };
     }
@@ -236,8 +230,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       namespace: chooseNamespace(request, found),
       mayChoose: found.namespace === '*',
     };
-    seen.credential = credential;
-    seen.leftMs = logins.leftMs(found);
+    client.credential = credential;
+    client.leftMs = logins.leftMs(found);
     const choices = byPath.get(path);
     if (choices === undefined)
       throw new Refusal(404, `There is no ${path.slice(0, 200)}.`, 'See /openapi.json.');
@@ -248,17 +242,69 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       throw new SemelError('NOT_PERMITTED', `The token ${credential.name} has the role ${credential.role}.`, {
         next: `Use a token with the role ${endpoint.role}.`,
       });
-    const context: Context = {
-      space: spaces.of(credential.namespace),
-      spaces,
-      credential,
-      signal,
-      logins: { createCode: () => logins.createCode(found) },
-    };
+    const own = { createCode: () => logins.createCode(found) };
+    const context = new Asked(client, credential, spaces, own);
     if (endpoint.method === 'GET') return run(endpoint, queryOf(request), context);
     const body = readJson(await bodyOf(request, held));
     if (endpoint.isBatch === true && isBatch(body)) return runBatch(endpoint, body, context, refuse);
     return run(endpoint, body, context);
+  }
+}
+
+/** Who waits for an answer, and what the request has shown. */
+class Client {
+  readonly #response: ServerResponse;
+  #gone: AbortController | undefined;
+  credential: Credential | undefined;
+  /** When its session ends. */
+  leftMs: number | undefined;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+  }
+
+  /** Nobody waits for an answer that was sent, and an abort makes an error with its stack. */
+  get hasLeft(): boolean {
+    return this.#response.destroyed && !this.#response.writableFinished;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#gone === undefined) {
+      const gone = new AbortController();
+      this.#gone = gone;
+      if (this.hasLeft) gone.abort();
+      this.#response.once('close', () => {
+        if (this.hasLeft) gone.abort();
+      });
+    }
+    return this.#gone.signal;
+  }
+}
+
+const ignore = () => undefined;
+
+/** A class, since getters of an object literal would make a dictionary for each request. */
+class Asked implements Context {
+  readonly #client: Client;
+  readonly credential: Credential;
+  readonly space: Context['space'];
+  readonly spaces: Context['spaces'];
+  readonly logins: Context['logins'];
+
+  constructor(client: Client, credential: Credential, spaces: Spaces, logins: Context['logins']) {
+    this.#client = client;
+    this.credential = credential;
+    this.space = spaces.of(credential.namespace);
+    this.spaces = spaces;
+    this.logins = logins;
+  }
+
+  get hasLeft(): boolean {
+    return this.#client.hasLeft;
+  }
+
+  get signal(): AbortSignal {
+    return this.#client.signal;
   }
 }
 

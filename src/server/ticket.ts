@@ -7,7 +7,7 @@ import type { Ticket } from '../call/index.ts';
 import { SemelError } from '../core/errors.ts';
 import type { JobTool } from '../jobs/library/index.ts';
 import type { FilePolicy } from '../mcp/index.ts';
-import { createSemel, overrideStore, rootsNamespace, runAs } from '../semel/index.ts';
+import { createSemel, nobody, overrideStore, rootsNamespace, runAs } from '../semel/index.ts';
 import type { Store } from '../store/store.ts';
 
 export interface OpenTicket {
@@ -94,9 +94,6 @@ async function readSigningKey(store: Store): Promise<Buffer> {
   }
 }
 
-/** Without what the server's own environment says. */
-export const nobody = { conversation: undefined, turn: undefined, run: undefined, caller: undefined };
-
 function toText({ tool, policy, isStep, job, ticket }: OpenTicket): string {
   const claimed = ticket && [
     ticket.key,
@@ -105,6 +102,7 @@ function toText({ tool, policy, isStep, job, ticket }: OpenTicket): string {
     ticket.generation,
     ticket.keyed,
     ticket.startedAt,
+    ...(ticket.isPlain ? [true] : []),
   ];
   return JSON.stringify([
     format,
@@ -121,7 +119,7 @@ function fromText(text: string): OpenTicket {
     number,
     string,
     FilePolicy | null,
-    [string, string, number, number, boolean, number] | null,
+    Claimed | null,
     boolean,
     JobTool?,
   ];
@@ -131,15 +129,11 @@ function fromText(text: string): OpenTicket {
   return { tool, policy: policy ?? undefined, isStep, job, ticket };
 }
 
-function toTicket([key, token, fence, generation, keyed, startedAt]: [
-  string,
-  string,
-  number,
-  number,
-  boolean,
-  number,
-]): Ticket {
-  return { key, token, fence, generation, keyed, startedAt };
+type Claimed = [string, string, number, number, boolean, number, boolean?];
+
+/** One of an earlier version of semel is never plain. */
+function toTicket([key, token, fence, generation, keyed, startedAt, isPlain = false]: Claimed): Ticket {
+  return { key, token, fence, generation, keyed, startedAt, isPlain };
 }
 
 function notOurs(): SemelError {

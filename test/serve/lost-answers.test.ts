@@ -123,6 +123,72 @@ test('a client that hangs up and repeats its begin keeps the attempt that it got
   await expectHeld(client, store);
 });
 
+test('a call whose client hung up before its answer is free for the next client', async () => {
+  const { store, faults } = openLedger();
+  const client = await open(store);
+  const { post } = client;
+  const [isClaimed, mayAnswer] = [gate(), gate()];
+  faults.onClaimed = async () => {
+    faults.onClaimed = undefined;
+    isClaimed.pass();
+    await mayAnswer.passed;
+  };
+  const impatient = new AbortController();
+  const lost = post('begin', refund, { signal: impatient.signal }).catch(() => 'hung up');
+  await isClaimed.passed;
+  impatient.abort();
+  expect(await lost).toBe('hung up');
+  // The server has noticed it, since it answers later requests.
+  await post('begin', { tool: 'refund', args: { payment: 'other' } });
+  mayAnswer.pass();
+  await expect.poll(async () => (await post('begin', refund)).body).toMatchObject({ outcome: 'execute' });
+});
+
+test('an ordinary call asks the store twice: its claim and its settlement', async () => {
+  const { store } = openLedger();
+  const asked: string[] = [];
+  const counted = Object.fromEntries(
+    (['claim', 'read', 'settle', 'renew', 'list'] as const).map((name) => [
+      name,
+      (...params: never[]) => {
+        asked.push(name);
+        return (store[name] as (...params: never[]) => unknown)(...params);
+      },
+    ]),
+  );
+  const { post } = await open({ ...store, ...counted });
+  const begin = (payment: string) => post('begin', { tool: 'refund', args: { payment } });
+  // The first one makes the key that attempts are signed with.
+  const { attempt: first } = (await begin('p0')).body;
+  await post('settle', { attempt: first, outcome: 'succeeded', value: 1 });
+  asked.length = 0;
+  const { attempt } = (await begin('p1')).body;
+  const settled = await post('settle', { attempt, outcome: 'succeeded', value: { id: 're_1' } });
+  expect(settled.body).toMatchObject({
+    outcome: 'settled',
+    recorded: true,
+    value: { id: 're_1' },
+    receipt: { executed: true, replayed: false, fence: 1, attempt: 1, drift: [] },
+  });
+  expect(asked).toEqual(['claim', 'settle']);
+  expect((await begin('p1')).body).toMatchObject({ outcome: 'replay', value: { id: 're_1' } });
+});
+
+test('a success after somebody decided about its record is judged by the record', async () => {
+  const { store } = openLedger();
+  const { post } = await open(store);
+  const { attempt, recordId, fence } = (await post('begin', refund)).body;
+  await post('settle', { attempt, outcome: 'unknown' });
+  const decision = { ref: `${recordId}@${fence}`, verdict: 'notLanded', force: true, note: 'not seen there' };
+  expect((await post('resolve', decision)).status).toBe(200);
+  const late = await post('settle', { attempt, outcome: 'succeeded', value: 1 });
+  expect(late.body).toMatchObject({ outcome: 'settled', recorded: true, value: 1 });
+  expect((await post('begin', refund)).body).toMatchObject({ outcome: 'replay', value: 1 });
+  const again = await post('settle', { attempt, outcome: 'succeeded', value: 1 });
+  expect(again.body).toMatchObject({ outcome: 'settled', recorded: true });
+  expect((await post('settle', { attempt, outcome: 'failed' })).status).not.toBe(500);
+});
+
 test('a begin that failed because the store did not answer is repeated, and keeps its attempt', async () => {
   const { store, faults } = openLedger();
   const client = await open(store);

@@ -32,6 +32,12 @@ export interface RequestSource {
 
 const noFates: readonly RequestFate[] = [];
 
+/** The key for the target, in its provider's format. */
+export function formatKey(provider: Provider | undefined, ...of: Parameters<typeof providerKey>): string {
+  const uuid = providerKey(...of);
+  return provider?.format?.(uuid) ?? uuid;
+}
+
 export class Requests {
   readonly #source: RequestSource;
   /** Created with the first request: most effects use their own client. */
@@ -89,8 +95,7 @@ export class Requests {
 
   keyFor(part?: string): string {
     const { namespace, recordKey, providerKeyFence, provider, issuedKeys } = this.#source;
-    const uuid = providerKey(namespace, recordKey, providerKeyFence, part);
-    const key = provider?.format?.(uuid) ?? uuid;
+    const key = formatKey(provider, namespace, recordKey, providerKeyFence, part);
     issuedKeys.add(key);
     return key;
   }

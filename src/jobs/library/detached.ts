@@ -261,7 +261,9 @@ async function release(semel: Semel, { tool, ticket }: DetachedClaim): Promise<v
   const callOf = (record: StoredRecord) =>
     toRecordedCall(made, record, record.args === null ? undefined : decodeResult(record.args));
   // If it fails, the lease ends it.
-  await pipeline.tickets.settle(callOf, namespace, ticket, { outcome: 'released' }).catch(() => undefined);
+  await pipeline.tickets
+    .settle(made, callOf, namespace, ticket, { outcome: 'released' })
+    .catch(() => undefined);
 }
 
 function noSlot(job: string): SemelError {

@@ -90,13 +90,22 @@ export type RecordedIdentity = {
   readonly [K in 'conversation' | 'turn' | 'run' | 'caller']: Ambient[K] | undefined;
 };
 
+/** Without what the process's own environment says. */
+export const nobody: RecordedIdentity = {
+  conversation: undefined,
+  turn: undefined,
+  run: undefined,
+  caller: undefined,
+};
+
 /** Calls made inside `work` belong to this conversation, turn, run and caller, and to no other. */
 export function runAs<T>(
   identity: RecordedIdentity & { readonly [K in 'at' | 'weak']?: Ambient[K] | undefined },
   work: () => T,
 ): T {
   const { permissions } = ambient();
-  return current.run(withoutUndefined({ permissions, ...identity }), work);
+  const isNobody = identity === nobody && permissions === undefined;
+  return current.run(isNobody ? noAmbient : withoutUndefined({ permissions, ...identity }), work);
 }
 
 /** Returns a digest: the caller may be a name or a token. */

@@ -2,6 +2,7 @@
 // that of another.
 
 import assert from 'node:assert/strict';
+import type { SettleRequest } from '../../store/store.ts';
 import { lease, tail } from './attempt.ts';
 import type { ContractCase } from './harness.ts';
 import { behaviour, type Scene, unchanged } from './scene.ts';
@@ -48,6 +49,25 @@ export const noteCases: readonly ContractCase[] = [
     await scene.advance(2 * lease);
     assert.equal((await holder.noteId('re_1', 1)).held, true);
     assert.equal(await refOf(scene), 're_1');
+  }),
+
+  behaviour('a success from elsewhere keeps what its attempt has noted', [], async (scene) => {
+    const result = { text: '1', omitted: null, remoteRef: null };
+    const holder = await scene.take({ crossing: true });
+    await holder.noteId('re_1', 1);
+    const { record } = await holder.settle('succeeded', { result, keepNote: true });
+    assert.deepEqual(record?.result, { ...result, remoteRef: 're_1' });
+    assert.equal(await refOf(scene), 're_1');
+    // It may know better by then, or say that what it noted did not land.
+    for (const [n, over] of [
+      { keepNote: true, result: { ...result, remoteRef: 're_2' } },
+      { result },
+    ].entries()) {
+      const other = await scene.take({ crossing: true, key: `mail.send/2026-06-19/other-${n}` });
+      await other.noteId('re_1', 1);
+      const settled = await other.settle('succeeded', over as Partial<SettleRequest>);
+      assert.equal(settled.record?.result?.remoteRef, over.result.remoteRef);
+    }
   }),
 
   behaviour('an attempt that lost its claim cannot note anything', ['time'], async (scene) => {
