@@ -3,30 +3,40 @@
 
 import { isUtf8 } from 'node:buffer';
 import { SemelError } from '../core/errors.ts';
-import { shapeProblem } from '../core/key/json-shape.ts';
+import { readShape } from '../core/key/json-shape.ts';
 import { repeatedName } from '../core/key/repeated-name.ts';
 
 /** Throws INVALID_ARGS. */
 export function readJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw unreadable('It is not UTF-8.');
-  const problem = shapeProblem(bytes);
+  const { problem, members, mayRound } = readShape(bytes);
   if (problem !== undefined) throw unreadable(problem);
   const text = bytes.toString();
   let value: unknown;
   try {
-    value = mayRound.test(text) ? JSON.parse(text, refuseRounded as Reviver) : JSON.parse(text);
+    // Each number is compared with its digits, which takes a while.
+    value = mayRound ? JSON.parse(text, refuseRounded as Reviver) : JSON.parse(text);
   } catch (error) {
     throw error instanceof SemelError ? error : unreadable('It is not JSON.');
   }
-  const twice = repeatedName(text);
+  const twice = countMembers(value) === members ? undefined : repeatedName(text);
   if (twice !== undefined) throw unreadable(`\`${twice}\` appears twice in one object.`);
   return value;
 }
 
 type Reviver = (this: unknown, key: string, value: unknown) => unknown;
 
-/** Only then is each number compared with its digits, which takes a while. */
-const mayRound = /\d{16}|\d[eE]|\.\d{15}/;
+/** Of all its objects. Fewer than in the text: a name is there twice. */
+function countMembers(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const each of value) count += countMembers(each);
+    return count;
+  }
+  for (const name of Object.keys(value)) count += 1 + countMembers((value as Record<string, unknown>)[name]);
+  return count;
+}
 
 /** Two numbers that become one would be one intent: two refunds, of which only the first is made. */
 function refuseRounded(key: string, value: unknown, { source }: { readonly source?: string } = {}): unknown {
@@ -57,8 +67,24 @@ function unreadable(why: string): SemelError {
 }
 
 export function writeJson(value: unknown): string {
-  return JSON.stringify(value, toPlain) ?? 'null';
+  // A replacer is called for each member, which takes longer than all the rest.
+  return (isOrdinary(value, 0) ? JSON.stringify(value) : JSON.stringify(value, toPlain)) ?? 'null';
 }
+
+/** Surely needs no replacer. Values that refer to themselves end here too. */
+function isOrdinary(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value !== 'bigint';
+  if (depth > deepest) return false;
+  if (Array.isArray(value)) return value.every((each) => isOrdinary(each, depth + 1));
+  if (value instanceof Date) return true;
+  const prototype: object | null = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return false;
+  for (const name in value)
+    if (!isOrdinary((value as Record<string, unknown>)[name], depth + 1)) return false;
+  return true;
+}
+
+const deepest = 50;
 
 /** A value that another program stored may be anything that semel keeps. */
 function toPlain(this: unknown, _key: string, value: unknown): unknown {

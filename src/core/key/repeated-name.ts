@@ -14,7 +14,8 @@ export function repeatedName(text: string): string | undefined {
       at = endOfText(text, start);
       colon.lastIndex = at + 1;
       if (!colon.test(text)) continue;
-      const name: string = JSON.parse(text.slice(start, at + 1));
+      const written = text.slice(start + 1, at);
+      const name: string = written.includes('\\') ? JSON.parse(`"${written}"`) : written;
       if (open.at(-1)?.has(name)) return name;
       open.at(-1)?.add(name);
     }

@@ -179,6 +179,19 @@ export async function readBody(
   maxBytes: number = limits.messageBytes,
 ): Promise<Buffer> {
   if (Number(message.headers['content-length'] ?? 0) > maxBytes) throw new LimitExceeded(413, maxBytes);
+  // A short body arrives with its headers: once the parser has read all of that, nothing is left to wait for.
+  await undefined;
+  if (message.complete) return takeWhole(message, held, maxBytes);
+  return receiveParts(message, held, maxBytes);
+}
+
+function takeWhole(message: IncomingMessage, held: Reservation, maxBytes: number): Buffer {
+  if (message.readableLength > maxBytes) throw new LimitExceeded(413, maxBytes);
+  if (!held.take(message.readableLength)) throw new LimitExceeded(503, maxBytes);
+  return message.read() ?? Buffer.alloc(0);
+}
+
+function receiveParts(message: IncomingMessage, held: Reservation, maxBytes: number): Promise<Buffer> {
   const body = createByteCollector();
   let received = () => {};
   // Not `for await`: leaving the loop would destroy the connection that the answer needs.
