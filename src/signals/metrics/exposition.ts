@@ -16,12 +16,21 @@ export interface Sample {
   readonly value: number;
 }
 
+/** One series of a counter. Whoever counts often keeps it: to look it up costs more than to count. */
+export interface Count {
+  value: number;
+}
+
 export interface Counter extends Family {
-  add(labels: Labels, value?: number): void;
+  of(labels: Labels): Count;
+}
+
+export interface Observed {
+  observe(value: number): void;
 }
 
 export interface Histogram extends Family {
-  observe(labels: Labels, value: number): void;
+  of(labels: Labels): Observed;
 }
 
 /** Of calls over a network, in seconds. */
@@ -31,32 +40,36 @@ export function counter(name: string, help: string): Counter {
   const series = new Map<string, { readonly labels: Labels; value: number }>();
   return {
     ...{ name, help, type: 'counter' },
-    add(labels, value = 1) {
+    of(labels) {
       const id = JSON.stringify(labels);
-      const found = series.get(id);
-      if (found === undefined) series.set(id, { labels, value });
-      else found.value += value;
+      const found = series.get(id) ?? { labels, value: 0 };
+      series.set(id, found);
+      return found;
     },
     samples: () => series.values(),
   };
 }
 
 export function histogram(name: string, help: string, bounds: readonly number[] = buckets): Histogram {
-  const series = new Map<string, { readonly labels: Labels; readonly counts: number[]; sum: number }>();
+  const series = new Map<string, ReturnType<typeof create>>();
+  const create = (labels: Labels) => ({
+    labels,
+    counts: new Array<number>(bounds.length + 1).fill(0),
+    sum: 0,
+    observe(value: number) {
+      let slot = 0;
+      while (slot < bounds.length && value > (bounds[slot] as number)) slot += 1;
+      this.counts[slot] = (this.counts[slot] as number) + 1;
+      this.sum += value;
+    },
+  });
   return {
     ...{ name, help, type: 'histogram' },
-    observe(labels, value) {
+    of(labels) {
       const id = JSON.stringify(labels);
-      const found = series.get(id) ?? {
-        labels,
-        counts: new Array<number>(bounds.length + 1).fill(0),
-        sum: 0,
-      };
+      const found = series.get(id) ?? create(labels);
       series.set(id, found);
-      const at = bounds.findIndex((bound) => value <= bound);
-      const slot = at < 0 ? bounds.length : at;
-      found.counts[slot] = (found.counts[slot] as number) + 1;
-      found.sum += value;
+      return found;
     },
     *samples() {
       for (const { labels, counts, sum } of series.values()) {

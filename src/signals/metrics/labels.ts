@@ -1,5 +1,7 @@
 // Bounds the labels: names come from programs and clients, and each pair of them is a series for good.
 
+import { keyMap } from '../../core/key-map.ts';
+
 export interface Scope {
   readonly namespace: string;
   readonly tool: string;
@@ -19,8 +21,8 @@ export interface Scopes {
 }
 
 export function createScopes(): Scopes {
+  const known = keyMap<Scope>();
   const namespaces = new Set<string>();
-  const known = new Map<string, Scope>();
   /** Of what is beyond the limit: one per namespace that is known, and one for the rest. */
   const others = new Map<string, Scope>();
   const share = (namespace: string) => {
@@ -31,15 +33,14 @@ export function createScopes(): Scopes {
   return {
     of(name, contract) {
       const tool = toTool(contract);
-      const id = `${name}\0${tool}`;
-      const found = known.get(id);
+      const found = known.get(name, tool);
       if (found !== undefined) return found;
       if (!namespaces.has(name) && namespaces.size >= maxNamespaces) return share(otherNamespaces);
       namespaces.add(name);
       // A tool may have this name, too.
-      if (known.size >= maxTools || tool === otherName) return share(name);
+      if (known.size() >= maxTools || tool === otherName) return share(name);
       const scope = { namespace: name, tool };
-      known.set(id, scope);
+      known.set(name, tool, scope);
       return scope;
     },
   };

@@ -5,7 +5,7 @@ import { systemClock, systemRandom } from '../../core/clock.ts';
 import { createLedger, type SemelEvents } from '../../ledger/index.ts';
 import { isInternalNamespace, overrideStore, type Semel } from '../../semel/index.ts';
 import type { Store } from '../../store/store.ts';
-import { counter, expose, type Family, gauge, histogram, type Labels, type Sample } from './exposition.ts';
+import { counter, expose, type Family, gauge, histogram, type Observed, type Sample } from './exposition.ts';
 import { createScopes, otherNamespaces, type Scope } from './labels.ts';
 import { countOpen, type OpenRecords } from './open-records.ts';
 
@@ -59,13 +59,31 @@ export function createMetrics({ store, version, namespaces }: MetricsOptions): M
     cache: { maxBytes: 0, maxAgeMs: 0 },
   });
 
-  const labelsOf = ({ namespace, contract }: Ref): Scope & Labels => ({ ...scopes.of(namespace, contract) });
-  const count = (outcome: string) => (ref: Ref) => calls.add({ ...labelsOf(ref), outcome });
+  const count = (outcome: string) => {
+    const find = perScope((scope) => calls.of({ ...scope, outcome }));
+    return (ref: Ref) => {
+      find(ref).value += 1;
+    };
+  };
+  const countExecuted = count('executed');
+  const findEffect = perScope((scope) => effects.of({ ...scope }));
+  const findDuplicates = perScope((scope) => duplicates.of({ ...scope }));
   const nameOf = ({ namespace, key, fence }: Ref) => `${namespace}\0${key}\0${fence}`;
 
+  function perScope<Series>(make: (scope: Scope) => Series): (ref: Ref) => Series {
+    const known = new Map<Scope, Series>();
+    return ({ namespace, contract }) => {
+      const scope = scopes.of(namespace, contract);
+      const found = known.get(scope);
+      if (found !== undefined) return found;
+      const series = make(scope);
+      known.set(scope, series);
+      return series;
+    };
+  }
+
   function onDispatched(ref: Ref): void {
-    const [oldest] = started.keys();
-    if (started.size >= maxStarted && oldest !== undefined) started.delete(oldest);
+    if (started.size >= maxStarted) started.delete(started.keys().next().value as string);
     started.set(nameOf(ref), systemClock.mono());
   }
 
@@ -73,8 +91,8 @@ export function createMetrics({ store, version, namespaces }: MetricsOptions): M
     const name = nameOf(event);
     const startedAt = started.get(name);
     started.delete(name);
-    if (startedAt !== undefined) effects.observe(labelsOf(event), (systemClock.mono() - startedAt) / 1_000);
-    if (event.outcome !== 'unknown') count('executed')(event);
+    if (startedAt !== undefined) findEffect(event).observe((systemClock.mono() - startedAt) / 1_000);
+    if (event.outcome !== 'unknown') countExecuted(event);
   }
 
   async function readOpen(): Promise<OpenRecords | undefined> {
@@ -103,7 +121,9 @@ export function createMetrics({ store, version, namespaces }: MetricsOptions): M
         semel.on('busy', count('busy')),
         semel.on('conflict', count('refused')),
         semel.on('doubt', count('in_doubt')),
-        semel.on('duplicate', (ref) => duplicates.add(labelsOf(ref))),
+        semel.on('duplicate', (ref) => {
+          findDuplicates(ref).value += 1;
+        }),
         semel.on('storeDown', () => {
           isDown = true;
         }),
@@ -116,13 +136,18 @@ export function createMetrics({ store, version, namespaces }: MetricsOptions): M
       };
     },
     timed(other) {
-      const timedMethod = (op: (typeof timedOps)[number]) => async (params: never, more: never) => {
-        const startedAt = systemClock.mono();
-        try {
-          return await (other[op] as (params: never, more: never) => Promise<unknown>)(params, more);
-        } finally {
-          requests.observe({ op }, (systemClock.mono() - startedAt) / 1_000);
-        }
+      const timedMethod = (op: (typeof timedOps)[number]) => {
+        let series: Observed | undefined;
+        return (params: never, more: never) => {
+          const startedAt = systemClock.mono();
+          const end = () => {
+            series ??= requests.of({ op });
+            series.observe((systemClock.mono() - startedAt) / 1_000);
+          };
+          const reply = (other[op] as (params: never, more: never) => Promise<unknown>)(params, more);
+          reply.then(end, end);
+          return reply;
+        };
       };
       const methods = Object.fromEntries(timedOps.map((op) => [op, timedMethod(op)]));
       return overrideStore(other, methods as Partial<Store>);
