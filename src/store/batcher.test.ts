@@ -80,15 +80,15 @@ test('with parallel batches, what does not fit into one batch does not wait for 
 
 test('parallel batches share the work, and few items are not split', async () => {
   const { queue, batches, commits } = bench({ parallel: 2 });
-  for (let n = 0; n < 40; n += 1) void queue.add('claiming', String(n));
+  for (let n = 0; n < 160; n += 1) void queue.add('claiming', String(n));
   await settled();
   await settled();
-  expect(batches.map((batch) => batch.length)).toEqual([20, 20]);
+  expect(batches.map((batch) => batch.length)).toEqual([80, 80]);
   for (const commit of commits) commit();
   await settled();
-  for (let n = 0; n < 10; n += 1) void queue.add('claiming', String(n));
+  for (let n = 0; n < 60; n += 1) void queue.add('claiming', String(n));
   await settled();
-  expect(batches.slice(2).map((batch) => batch.length)).toEqual([10]);
+  expect(batches.slice(2).map((batch) => batch.length)).toEqual([60]);
 });
 
 test('a caller that was answered joins the next batch with its next request', async () => {

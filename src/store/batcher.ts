@@ -48,8 +48,8 @@ class Entry<Item, Answer> {
   }
 }
 
-/** Fewer items are not split between parallel batches. */
-const minShare = 16;
+/** Fewer items are not split between parallel batches: what a statement costs by itself outweighs what they would save. */
+const minShare = 64;
 
 /** Captured now: a user's test may fake the timers later and never advance them. */
 const nextTurn: (run: () => void) => void = setImmediate;
