@@ -41,7 +41,7 @@ export interface RelayReport {
 
 const shortestPauseMs = 5;
 /** After a poll that took some rows, but not all it may: those staged meanwhile share the commits of the next ones. */
-const gatherMs = 20;
+const gatherMs = 40;
 /** How long to poll often after something was staged in this process. */
 const alertMs = 2_000;
 const longestAlertPauseMs = 40;
