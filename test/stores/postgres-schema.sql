@@ -498,7 +498,7 @@ CREATE FUNCTION semel.stage_new(space text, only_key text, tool text, form text,
 DECLARE
   entered boolean := pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtext('semel'::text), 'semel.meta'::regclass::oid::integer) IS NULL;
   now bigint := pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000::numeric)::bigint;
-  row_n bigint;
+  answer text;
 BEGIN
   INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, group_name, fingerprint, caller, call)
     SELECT coalesce(not_before::bigint, now), coalesce(not_before::bigint, now), now, space, only_key, tool, form, in_group, print,
@@ -508,22 +508,23 @@ BEGIN
       AND pg_catalog.concat_ws(' ', m.incarnation, 'semel.meta'::regclass::oid,
     extract(epoch FROM pg_catalog.pg_postmaster_start_time()), pg_catalog.current_database()) OPERATOR(pg_catalog.=) here
       AND NOT EXISTS (SELECT FROM semel.records r WHERE r.namespace OPERATOR(pg_catalog.=) space AND r.key OPERATOR(pg_catalog.=) only_key)
-    ON CONFLICT (namespace, key) DO NOTHING RETURNING n INTO row_n;
-  IF row_n IS NULL THEN
+    ON CONFLICT (namespace, key) DO NOTHING RETURNING n::text INTO answer;
+  IF answer IS NULL THEN
     RETURN semel.stage(space, ARRAY[only_key]::text, tool, form, in_group, 'false'::text, not_before, print, called_by, encoded,
       false, writer);
   END IF;
   IF pg_catalog.current_setting('synchronous_commit'::text) OPERATOR(pg_catalog.=) 'off'::text THEN
     PERFORM pg_catalog.set_config('synchronous_commit'::text, 'on'::text, true);
   END IF;
-  RETURN pg_catalog.concat(row_n, ' ', pg_catalog.pg_backend_pid());
+  RETURN answer;
 END $$;
 
 CREATE FUNCTION semel.note_drift(row_n bigint, fields text) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$ UPDATE semel.outbox o SET drift = fields WHERE o.n = row_n $$;
 
 CREATE FUNCTION semel.take(space text, contracts text, most integer, hold bigint, skip boolean, writer integer)
-RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+RETURNS TABLE (n bigint, state smallint, staged bigint, due bigint, tries integer, generation bigint, key text, contract text,
+  version text, group_name text, fingerprint text, caller text, call text, reason text, drift text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 #variable_conflict use_column
 DECLARE
   known_floor bigint;
@@ -532,7 +533,6 @@ DECLARE
   oldest integer;
   entered boolean;
   now bigint;
-  taken json;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
@@ -550,20 +550,16 @@ BEGIN
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
   END IF;
   now := semel.now_ms();
-  WITH picked AS (
+  RETURN QUERY WITH picked AS (
     SELECT o.n FROM semel.outbox o
     WHERE o.namespace = space AND o.ready <= now AND o.due <= now AND o.state < 2::smallint
       AND o.contract = ANY (ARRAY(SELECT json_array_elements_text(contracts::json)))
       AND (o.group_name IS NULL OR NOT EXISTS (SELECT FROM semel.outbox e
         WHERE e.namespace = space AND e.group_name = o.group_name AND e.n < o.n AND NOT (skip AND e.state > 0)))
     ORDER BY o.ready, o.n LIMIT most FOR UPDATE SKIP LOCKED
-  ), lent AS (
-    UPDATE semel.outbox o SET due = now + hold FROM picked p WHERE o.n = p.n RETURNING o.*
   )
-  SELECT json_agg(pg_catalog.json_build_object('n', o.n, 'state', o.state, 'stagedAt', o.staged, 'dueAt', o.due, 'tries', o.tries,
-    'generation', o.generation, 'namespace', o.namespace, 'key', o.key, 'contract', o.contract,
-    'version', o.version, 'group', o.group_name, 'fingerprint', o.fingerprint, 'caller', o.caller, 'call', o.call, 'reason', o.reason, 'drift', o.drift) ORDER BY o.n) INTO taken FROM lent o;
-  RETURN taken;
+  UPDATE semel.outbox o SET due = now + hold FROM picked p WHERE o.n = p.n
+  RETURNING o.n, o.state, o.staged, o.due, o.tries, o.generation, o.key, o.contract, o.version, o.group_name, o.fingerprint, o.caller, o.call, o.reason, o.drift;
 END $$;
 
 CREATE FUNCTION semel.mark(asked json, writer integer) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -715,7 +711,6 @@ DECLARE
   settled integer;
   done text;
   landed bigint[];
-  failed bigint[];
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
@@ -765,16 +760,9 @@ BEGIN
       AND o.namespace = w.namespace AND o.key = w.key AND (o.fingerprint IS NULL OR strpos(w.more, concat('"fingerprint":"', o.fingerprint, '"')) > 0)
       AND (o.caller IS NULL) = (coalesce(json_array_length(w.asker::json), 0) < 6)
       AND (o.caller IS NULL OR right(w.asker, length(o.caller) + 3) = concat('"', o.caller, '"]'));
-    IF landed IS NOT NULL OR failed IS NOT NULL THEN
+    IF landed IS NOT NULL THEN
     BEGIN
       DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
-      UPDATE semel.outbox o SET state = 2,
-        due = CASE WHEN f.given_up THEN 0 ELSE o.due END,
-        reason = CASE WHEN f.given_up THEN 'a person gave up its record, and it may have landed: semel show says more' ELSE 'its record is failed: semel show says why' END,
-        generation = CASE WHEN f.given_up THEN f.life ELSE nullif(o.generation, f.life) END
-      FROM (SELECT r.namespace, r.key, strpos(r.more, '"doubtFence":') > 0 AS given_up,
-          coalesce(substring(r.more FROM '"generation":([0-9]+)')::bigint, r.fence) AS life FROM semel.records r) AS f
-      WHERE o.n = ANY (failed) AND f.namespace = o.namespace AND f.key = o.key;
     EXCEPTION WHEN lock_not_available THEN
       DELETE FROM semel.outbox o WHERE o.n IN (SELECT l.n FROM semel.outbox l WHERE l.n = ANY (landed) FOR UPDATE SKIP LOCKED);
     END;

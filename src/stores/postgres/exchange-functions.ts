@@ -117,22 +117,26 @@ const isLive = (record: string) =>
  * again, and a new `due` ends the loan of a relay that does not know yet. So may what started in another life of the record,
  * whatever became of this one. (No value of a JSON text looks like a field; see packMore for what is left out.)
  */
-const followInOutbox = `IF landed IS NOT NULL OR failed IS NOT NULL THEN
-    BEGIN
-      DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
+const buryFailed = `
       UPDATE semel.outbox o SET state = 2,
         due = CASE WHEN f.given_up THEN 0 ELSE o.due END,
         reason = CASE WHEN f.given_up THEN '${givenUpReason}' ELSE '${failedReason}' END,
         generation = CASE WHEN f.given_up THEN f.life ELSE nullif(o.generation, f.life) END
       FROM (SELECT r.namespace, r.key, strpos(r.more, '"doubtFence":') > 0 AS given_up,
           coalesce(substring(r.more FROM '"generation":([0-9]+)')::bigint, r.fence) AS life FROM semel.records r) AS f
-      WHERE o.n = ANY (failed) AND f.namespace = o.namespace AND f.key = o.key;
+      WHERE o.n = ANY (failed) AND f.namespace = o.namespace AND f.key = o.key;`;
+
+const follow = (condition: string, also: string) => `IF ${condition} THEN
+    BEGIN
+      DELETE FROM semel.outbox o WHERE o.n = ANY (landed);${also}
     EXCEPTION WHEN lock_not_available THEN
       DELETE FROM semel.outbox o WHERE o.n IN (SELECT l.n FROM semel.outbox l WHERE l.n = ANY (landed) FOR UPDATE SKIP LOCKED);
     END;
   END IF;`;
-const followed = `landed bigint[];
-  failed bigint[];`;
+/** Of `write`: what failed there, the relay that has the row puts back. */
+const followLanded = follow('landed IS NOT NULL', '');
+const followEnded = follow('landed IS NOT NULL OR failed IS NOT NULL', buryFailed);
+const landedList = 'landed bigint[];';
 
 /** A claim that waited while a record was removed finds the floor raised, and must not reuse a fence below it. */
 const sameFloor = `IF floor > known_floor THEN
@@ -155,14 +159,14 @@ export function writeFunction(): string {
 /** The same, and a staged intent that has landed leaves the outbox in the same commit. */
 export function writeWithOutboxFunction(): string {
   return defineWrite('CREATE OR REPLACE', {
-    declared: followed,
+    declared: landedList,
     settle: (update) => `WITH written AS (
       ${update} RETURNING t.namespace, t.key, t.status, t.flags, t.asker, t.more
     )
     SELECT count(*), array_agg(o.n) FILTER (WHERE o.n IS NOT NULL) INTO settled, landed
     FROM written w LEFT JOIN semel.outbox o ON w.status = ${statusCode('succeeded')} AND ${isOnce('w')}
       AND o.namespace = w.namespace AND o.key = w.key AND ${isIntentOf('w')};
-    ${followInOutbox}`,
+    ${followLanded}`,
   });
 }
 
@@ -230,12 +234,13 @@ export function swapWithOutboxFunction(): string {
   const ended = [statusCode('succeeded'), statusCode('failed')];
   return defineSwap(
     'CREATE OR REPLACE',
-    followed,
+    `${landedList}
+  failed bigint[];`,
     `SELECT ${ended.map((status) => `array_agg(o.n) FILTER (WHERE r.status = ${status})`).join(', ')} INTO landed, failed
     FROM ${rest} JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.revision
     JOIN semel.outbox o ON o.namespace = r.namespace AND o.key = r.key
     WHERE r.status IN (${ended.join(', ')}) AND ${isOnce('r')} AND ${isLive('r')} AND ${isIntentOf('r')};
-  ${followInOutbox}
+  ${followEnded}
 `,
   );
 }

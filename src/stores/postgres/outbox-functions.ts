@@ -146,7 +146,7 @@ export function stageNewFunction(): string {
 DECLARE
   entered boolean := pg_catalog.pg_advisory_xact_lock_shared(${qualifiedGate}) IS NULL;
   now bigint := pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000::numeric)::bigint;
-  row_n bigint;
+  answer text;
 BEGIN
   INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, group_name, fingerprint, caller, call)
     SELECT coalesce(not_before::bigint, now), coalesce(not_before::bigint, now), now, space, only_key, tool, form, in_group, print,
@@ -155,15 +155,15 @@ BEGIN
       AND m.floor OPERATOR(pg_catalog.>=) 0::bigint AND m.floor OPERATOR(pg_catalog.<=) ${mostFence}::bigint
       AND ${place} ${equals} here
       AND NOT EXISTS (SELECT FROM semel.records r WHERE r.namespace ${equals} space AND r.key ${equals} only_key)
-    ON CONFLICT (namespace, key) DO NOTHING RETURNING n INTO row_n;
-  IF row_n IS NULL THEN
+    ON CONFLICT (namespace, key) DO NOTHING RETURNING n::text INTO answer;
+  IF answer IS NULL THEN
     RETURN semel.stage(space, ARRAY[only_key]::text, tool, form, in_group, 'false'::text, not_before, print, called_by, encoded,
       false, writer);
   END IF;
   IF pg_catalog.current_setting('synchronous_commit'::text) ${equals} 'off'::text THEN
     PERFORM pg_catalog.set_config('synchronous_commit'::text, 'on'::text, true);
   END IF;
-  RETURN pg_catalog.concat(row_n, ' ', pg_catalog.pg_backend_pid());
+  RETURN answer;
 END $$`;
 }
 
@@ -179,33 +179,39 @@ AS $$ UPDATE semel.outbox o SET drift = fields WHERE o.n = row_n $$`;
  */
 const inIndexOrder = 'SET enable_bitmapscan = off SET enable_sort = off';
 
+/** A lent row, in this order: JSON of it would cost the server several times as much. Its namespace is the one asked for. */
+const lentColumns = `n bigint, state smallint, staged bigint, due bigint, tries integer, generation bigint, key text, contract text,
+  version text, group_name text, fingerprint text, caller text, call text, reason text, drift text`;
+
+const lentRow = lentColumns
+  .split(',')
+  .map((column) => `o.${column.trim().split(' ')[0]}`)
+  .join(', ');
+
 /**
- * Lends rows that are due. Rows that another relay is taking right now are skipped; the lock ends with this statement. Of a
+ * Lends rows that are due, in no order. Rows that another relay is taking right now are skipped; the lock ends with this statement. Of a
  * group only the first row is lent, and with \`skip\` the first that is neither in doubt nor dead, besides those in doubt.
  */
 export function takeFunction(): string {
   return `CREATE FUNCTION semel.take(space text, contracts text, most integer, hold bigint, skip boolean, writer integer)
-RETURNS text LANGUAGE plpgsql ${byKey} ${inIndexOrder} AS $$
+RETURNS TABLE (${lentColumns}) LANGUAGE plpgsql ${byKey} ${inIndexOrder} AS $$
 #variable_conflict use_column
 DECLARE
   ${declarations}
   now bigint;
-  taken json;
 BEGIN
   ${admission}
   now := semel.now_ms();
-  WITH picked AS (
+  RETURN QUERY WITH picked AS (
     SELECT o.n FROM semel.outbox o
     WHERE o.namespace = space AND o.ready <= now AND o.due <= now AND o.state < 2::smallint
       AND o.contract = ANY (ARRAY(SELECT json_array_elements_text(contracts::json)))
       AND (o.group_name IS NULL OR NOT EXISTS (SELECT FROM semel.outbox e
         WHERE e.namespace = space AND e.group_name = o.group_name AND e.n < o.n AND NOT (skip AND e.state > 0)))
     ORDER BY o.ready, o.n LIMIT most FOR UPDATE SKIP LOCKED
-  ), lent AS (
-    UPDATE semel.outbox o SET due = now + hold FROM picked p WHERE o.n = p.n RETURNING o.*
   )
-  SELECT json_agg(${outboxJson} ORDER BY o.n) INTO taken FROM lent o;
-  RETURN taken;
+  UPDATE semel.outbox o SET due = now + hold FROM picked p WHERE o.n = p.n
+  RETURNING ${lentRow};
 END $$`;
 }
 

@@ -14,6 +14,7 @@ import type { Connection } from './client.ts';
 import { judge } from './failure.ts';
 import { outboxJson } from './outbox-functions.ts';
 import { qualify, schemaVersion } from './schema.ts';
+import { nameStatement } from './statements.ts';
 
 interface OutboxOptions {
   open(): Promise<unknown>;
@@ -28,7 +29,7 @@ export function postgresOutbox({ open, query, schema, where }: OutboxOptions): O
   const sql = (text: string) => qualify(schema, text);
   const texts = {
     take: sql(
-      'SELECT semel.take($1::text, $2::text, $3::integer, $4::bigint, $5::boolean, $6::integer) AS answer',
+      'SELECT * FROM semel.take($1::text, $2::text, $3::integer, $4::bigint, $5::boolean, $6::integer)',
     ),
     mark: sql('SELECT semel.mark($1::text::json, $2::integer) AS answer'),
     keep: sql('SELECT semel.keep($1::text::json, $2::bigint, $3::integer) AS answer'),
@@ -42,6 +43,7 @@ export function postgresOutbox({ open, query, schema, where }: OutboxOptions): O
       reason = 'a person said to deliver it again' WHERE n = $1::bigint RETURNING n::text AS answer`),
     drop: sql('DELETE FROM semel.outbox WHERE n = $1::bigint RETURNING n::text AS answer'),
   };
+  const takeName = nameStatement('take', schema);
   const marks = batcher<Mark, boolean>({ flush: flushMarks, judge: judgeHere });
   const ends = batcher<number | PutBack, undefined>({ flush: flushEnds, judge: judgeHere });
 
@@ -49,8 +51,9 @@ export function postgresOutbox({ open, query, schema, where }: OutboxOptions): O
     removesLanded: true,
     async take({ namespace, contracts, limit, holdMs, skipBlocked }) {
       const names = JSON.stringify(contracts);
-      const [row] = await ask(texts.take, [namespace, names, limit, holdMs, skipBlocked, schemaVersion]);
-      return (JSON.parse((row?.answer as string | null) ?? '[]') as PackedRow[]).map(toRow);
+      const values = [namespace, names, limit, holdMs, skipBlocked, schemaVersion];
+      const rows = (await ask(texts.take, values, takeName)) as unknown as readonly LentColumns[];
+      return rows.map((row) => toLent(namespace, row)).sort((one, other) => one.n - other.n);
     },
     mark: (row) => marks.add('settling', row),
     async keep(rows, holdMs) {
@@ -106,10 +109,10 @@ export function postgresOutbox({ open, query, schema, where }: OutboxOptions): O
     return judge(error, where);
   }
 
-  async function ask(text: string, values: readonly unknown[]) {
+  async function ask(text: string, values: readonly unknown[], name?: string) {
     await open();
     try {
-      return await query(text, values);
+      return await query(text, values, name);
     } catch (error) {
       throw judge(error, where).error;
     }
@@ -127,6 +130,42 @@ export function toRow({ state, drift, ...row }: PackedRow): OutboxRow {
     state: outboxStates[state] ?? 'dead',
     drift: drift === null ? [] : parseDrift(drift),
   };
+}
+
+/** What `semel.take` returns. Drivers differ in which numbers they return as text. */
+interface LentColumns
+  extends Pick<PackedRow, 'key' | 'contract' | 'version' | 'fingerprint' | 'caller' | 'call'> {
+  readonly n: unknown;
+  readonly state: unknown;
+  readonly staged: unknown;
+  readonly due: unknown;
+  readonly tries: unknown;
+  readonly generation: unknown;
+  readonly group_name: string | null;
+  readonly reason: string | null;
+  readonly drift: string | null;
+}
+
+function toLent(namespace: string, row: LentColumns): OutboxRow {
+  const { key, contract, version, fingerprint, caller, call, reason, drift, generation } = row;
+  return toRow({
+    n: Number(row.n),
+    state: Number(row.state),
+    stagedAt: Number(row.staged),
+    dueAt: Number(row.due),
+    tries: Number(row.tries),
+    generation: generation === null ? null : Number(generation),
+    namespace,
+    key,
+    contract,
+    version,
+    group: row.group_name,
+    fingerprint,
+    caller,
+    call,
+    reason,
+    drift,
+  });
 }
 
 /** What `semel.stage` gets, in the order of `stageParameters`. */

@@ -78,7 +78,10 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
   const stageTexts = { first: stageText(false), anyway: stageText(true) };
   const newList = stageNewParameters.map((_, index) => `$${index + 1}`).join(', ');
   const stageNewName = nameStatement('stage', schema);
-  const stageNewText = qualify(schema, `SELECT semel.stage_new(${newList}, ${schemaVersion}) AS answer`);
+  const stageNewText = qualify(
+    schema,
+    `SELECT semel.stage_new(${newList}, ${schemaVersion}) AS answer, pg_catalog.pg_backend_pid()::text AS pid`,
+  );
   const driftText = qualify(schema, 'SELECT semel.note_drift($1::text::bigint, $2::text)::text AS answer');
   let knownPlace: string | undefined;
 
@@ -161,12 +164,12 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
     const values = encodeNewIntent(intent, knownPlace as string);
     if (values === undefined) return stage(tx, intent, false);
     const transaction = adaptTransaction(tx);
-    const said = (await send(transaction, stageNewText, values, stageNewName))?.answer as string;
+    const row = await send(transaction, stageNewText, values, stageNewName);
+    const said = row?.answer as string;
     if (!said.startsWith('{')) {
       // Its place was compared where it was written.
-      const [n, pid] = said.split(' ');
-      transaction.learnSession?.(Number(pid));
-      return Number(n);
+      transaction.learnSession?.(Number(row?.pid));
+      return Number(said);
     }
     const answer = JSON.parse(said) as StageAnswer;
     await checkPlace(answer.place);
