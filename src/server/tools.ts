@@ -59,6 +59,19 @@ export function createServedTools(
     return tool;
   }
 
+  /** Whoever edits a program and starts it again should not look for a second definition in it. */
+  function redefine(name: string, policy: FilePolicy): ServedTool {
+    try {
+      return define(name, policy, 'client');
+    } catch (error) {
+      if (!(error instanceof SemelError) || error.code !== 'CONTRACT_INVALID') throw error;
+      throw new SemelError('CONTRACT_INVALID', error.happened, {
+        ...(error.path === undefined ? {} : { path: error.path }),
+        next: `${error.correctiveAction} This server keeps the first terms until it ends: restart it. One that a client started ends when nobody has called for a while (SEMEL_IDLE).`,
+      });
+    }
+  }
+
   /** The step that was used longest ago is forgotten first. */
   function keepAsNewest(name: string, step: KnownTool): void {
     known.delete(name);
@@ -114,7 +127,7 @@ export function createServedTools(
       // terms bring them along. Another key would be another intent: `define` refuses it.
       if (found?.source === 'client' && hasSameKeys(found.tool.contract, name, inline))
         forgetTool(found.tool);
-      const tool = define(name, inline, 'client');
+      const tool = found?.source === 'client' ? redefine(name, inline) : define(name, inline, 'client');
       if (found === undefined) defined.count += 1;
       if (isStep && (found === undefined || found.isStep))
         keepAsNewest(name, { tool, source: 'client', isStep });

@@ -314,7 +314,11 @@ test('tools are defined by clients only where the operator allows it, and never 
   expect(attempt).toEqual(expect.any(String));
   expect(await free.post('/v1/begin', { ...call, policy: { ...policy, identity: ['text'] } })).toMatchObject({
     status: 400,
-    body: { code: 'CONTRACT_INVALID', detail: expect.stringContaining('fields') },
+    body: {
+      code: 'CONTRACT_INVALID',
+      detail: expect.stringContaining('fields'),
+      correctiveAction: expect.stringContaining('restart it'),
+    },
   });
   expect(await free.post('/v1/begin', { ...refund, policy: { effect: 'read' } })).toMatchObject({
     status: 400,

@@ -189,12 +189,14 @@ by_code["FAILED"] = Failed
 def from_problem(problem: Mapping[str, Any]) -> SemelError:
     """The exception for an answer in `application/problem+json`."""
     code = str(problem.get("code", "STORE_UNAVAILABLE"))
+    # The server says it as TypeScript is written.
+    action = NoIdentity.default_action if code == "NO_IDENTITY" else str(problem.get("correctiveAction", ""))
     delay = problem.get("retryAfterMs")
     error = by_code.get(code, SemelError)(
         str(problem.get("detail", "The server refused it.")),
         code=code,
         retriable=bool(problem.get("retriable", False)),
-        corrective_action=str(problem.get("correctiveAction", "")),
+        corrective_action=action,
         retry_after=delay / 1000 if isinstance(delay, (int, float)) else None,
         path=problem.get("path"),
         ref=problem.get("ref"),

@@ -38,10 +38,10 @@ from .calls import (
 )
 from .client import Client, Talk, default_client
 from .encoding import encode, restore
-from .errors import Failed, NotCanonical, SemelError, Unrecorded
+from .errors import ContractInvalid, Failed, NotCanonical, SemelError, Unrecorded
 from .identity import within
 from .lease import AsyncHeartbeat, Heartbeat, Lease
-from .tools import Duration, _Shape, milliseconds
+from .tools import Duration, _Shape, check_name, milliseconds
 from .transport import Request
 
 R = TypeVar("R")
@@ -270,7 +270,15 @@ class _Job:
         self._fn = fn
         self._terms = terms
         self._client = client
-        self._returns = _Shape(name, fn).returns
+        shape = _Shape(name, fn)
+        self._returns = shape.returns
+        try:
+            shape.signature.bind(None)
+        except TypeError as error:
+            raise ContractInvalid(
+                f"{name}: its function gets a semel.JobContext, and nothing else ({error}).",
+                corrective_action="Write `def digest(job: semel.JobContext)`.",
+            ) from None
 
     def _claim(
         self, client: Client, at: datetime.datetime | None, ids: Mapping[str, str | int] | None, again: str | None
@@ -453,6 +461,7 @@ def job(
     client: Client | None = None,
 ) -> JobDecorator:
     """A function that runs once per slot: `per`, a schedule, or the instant `at` of each run."""
+    check_name("job", name)
     terms: dict[str, Any] = {"per": per, "cron": cron, "tz": tz, "afterFailure": after_failure}
     for field, value in (("lease", lease), ("window", window)):
         if value is not None:

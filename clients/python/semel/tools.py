@@ -297,6 +297,12 @@ def tool(
     client: Client | None = None,
 ) -> Decorator:
     """Guards a function. Without any terms, the server's policy file says them. `wait` is in seconds."""
+    check_name("tool", name)
+    if effect == "irreversible" and per is None:
+        raise ContractInvalid(
+            f"{name}: an irreversible effect needs `per`: within what two equal calls are one.",
+            corrective_action='Write per="ever", "conversation" or "turn", or per="day", tz="Europe/Paris".',
+        )
     terms: dict[str, Any] = {
         "effect": effect,
         "per": None if per is None else period(per, tz),
@@ -326,6 +332,13 @@ def tool(
         return made
 
     return cast(Decorator, decorate)
+
+
+def check_name(kind: str, name: Any) -> None:
+    if not isinstance(name, str):
+        raise ContractInvalid(
+            f"@semel.{kind} was written without a name.", corrective_action=f'Write @semel.{kind}("mail.send", per="day").'
+        )
 
 
 def _names(given: Sequence[str] | None) -> list[str] | None:

@@ -642,6 +642,29 @@ class Calls(Place):
         self.assertEqual(asyncio.run(later(6)), [1, 6, 1])
         self.assertEqual(asyncio.run(later(7, ctx=None)), [1, 7, 1])
 
+    def test_what_is_missing_is_said_where_it_is_written_and_as_python_writes_it(self) -> None:
+        decorate: Any = semel.tool
+        job: Any = semel.job
+
+        def plain() -> None: ...
+
+        for write, said in (
+            (lambda: decorate(plain), '@semel.tool("mail.send"'),
+            (lambda: job(plain), '@semel.job("mail.send"'),
+            (lambda: decorate("wire", effect="irreversible"), 'per="ever"'),
+            (lambda: job("none", per="day")(plain), "JobContext"),
+        ):
+            with self.assertRaises(semel.ContractInvalid) as error:
+                write()
+            self.assertIn(said, str(error.exception))
+        with self.assertRaises(semel.NoIdentity) as nobody:
+            semel.tool("whose", per="conversation")(plain)()
+        self.assertIn("with semel.within(conversation=", str(nobody.exception))
+        semel.tool("edited", per="ever")(plain)()
+        with self.assertRaises(semel.ContractInvalid) as edited:
+            semel.tool("edited", per="day")(plain)()
+        self.assertIn("SEMEL_IDLE", str(edited.exception))
+
     def test_a_misspelt_field_is_refused_at_once(self) -> None:
         with self.assertRaises(semel.ContractInvalid):
 
