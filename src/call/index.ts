@@ -34,4 +34,5 @@ export {
 } from './run-tool.ts';
 export type { AttemptContext } from './sending/context.ts';
 export { describeError, toStoredResult } from './settle.ts';
+export { currentCall } from './sharing.ts';
 export { noStepsError, type RunStep, type StepOptions, type StepWork } from './steps.ts';

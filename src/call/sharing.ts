@@ -15,11 +15,21 @@ import { type Result, refuse } from './receipt.ts';
 import { deadlockError, inFlightError, leftBehindError } from './refusals.ts';
 import type { Closable } from './work.ts';
 
+/** One for all ledgers: a tool of one may call a tool of another, or one in a transaction. */
+const context = new AsyncLocalStorage<ActiveCall | undefined>();
+
+/** The innermost call, of any ledger, from whose run the code that runs now was started. */
+export function currentCall(): object | undefined {
+  return context.getStore();
+}
+
 /** One call in execution, and all the callers who share it. */
 export class ActiveCall implements Closable {
   previous: Closable | undefined = undefined;
   next: Closable | undefined = undefined;
   readonly leader: Call;
+  /** Where calls share executions: those of one ledger. */
+  readonly home: object;
   /** The leader's call as it is executed: it gives up only when every caller has. */
   readonly call: Call;
   /** The call from whose run this one was made. */
@@ -39,10 +49,11 @@ export class ActiveCall implements Closable {
   waitsFor: Set<ActiveCall> | undefined;
 
   /** `isShared`: others may join. */
-  constructor(leader: Call, outer: ActiveCall | undefined, isShared: boolean) {
+  constructor(leader: Call, home: object, isShared: boolean) {
     const { signal } = leader;
     this.leader = leader;
-    this.outer = outer;
+    this.home = home;
+    this.outer = context.getStore();
     this.abandoned = signal === undefined || !isShared ? undefined : new AbortController();
     this.call = this.abandoned === undefined ? leader : leader.with({ signal: this.abandoned.signal });
     this.result = undefined;
@@ -78,13 +89,12 @@ export interface Sharing {
 
 export function createSharing(clock: Clock): Sharing {
   const activeCalls = keyMap<ActiveCall>();
-  const context = new AsyncLocalStorage<ActiveCall | undefined>();
 
   /** The calls from whose runs the code that runs now was started, innermost first. */
   function listOuterCalls(): readonly ActiveCall[] {
     const found: ActiveCall[] = [];
     for (let active = context.getStore(); active !== undefined; active = active.outer)
-      if (!active.isOver) found.push(active);
+      if (!active.isOver && active.home === activeCalls) found.push(active);
     return found;
   }
 
@@ -112,7 +122,7 @@ export function createSharing(clock: Clock): Sharing {
         .then((result) => shareResult(active, call, result));
     },
     start(call) {
-      const active = new ActiveCall(call, context.getStore(), true);
+      const active = new ActiveCall(call, activeCalls, true);
       const current = activeCalls.get(call.namespace, call.key);
       // A caller's own key with other args is executed apart, which ends in a conflict. Equal writes that come while one
       // runs share the next one.
@@ -126,7 +136,7 @@ export function createSharing(clock: Clock): Sharing {
       }
       return active;
     },
-    startAlone: (call) => new ActiveCall(call, context.getStore(), false),
+    startAlone: (call) => new ActiveCall(call, activeCalls, false),
     context,
     end(active) {
       const { namespace, key } = active.leader;

@@ -630,6 +630,84 @@ describe('steps that changed since the last attempt', () => {
     expect(effects).toEqual(['a', 'b']);
   });
 
+  test.each([1, 3])(
+    'what an item of a batch, a tool or a file took is not missed once they are done: %i items at a time',
+    async (concurrency) => {
+      using scratch = newScratch('apart');
+      const path = scratch.path('post.md');
+      const shout = semel.tool({
+        name: 'shout',
+        effect: 'write-non-idempotent',
+        per: 'run',
+        run: async ({ run, text }: { run: number; text: string }) => effects.push(`${run} ${text}`),
+      });
+      let current: JobContext | undefined;
+      const nested = semel.tool({
+        name: 'nested',
+        effect: 'irreversible',
+        per: 'run',
+        run: async (_: { n: number }) => step(current as JobContext, 'in a tool'),
+      });
+      let runs = 0;
+      const job = semel.job('blog', { per: day() }, async (run) => {
+        runs += 1;
+        current = run;
+        await step(run, 'plan');
+        const report = await semel.batch(
+          'mails',
+          ['ada', 'bob', 'cem'],
+          { run: 'today', concurrency },
+          async (to) => {
+            const text = await run.step('text', { to }, () => effects.push(`text for ${to}`));
+            await run.step(`image for ${to}`, () => step(run, `pixels for ${to}`));
+            await run.once('sent', { to }, effect(`sent to ${to}`, text));
+          },
+        );
+        if (!report.ok) throw new Error(String(report));
+        await run.once('shouted', () => step(run, 'louder'));
+        await nested({ n: 1 });
+        await run.artifact(path, async () => `${await run.step('content', effect('content', 'Hi'))}`);
+        if (runs === 1) throw new Error('killed');
+        await step(run, 'later');
+        if (runs === 2) throw new Error('killed again');
+        return shout({ run: 1, text: 'done' });
+      });
+      for (const status of ['failed', 'failed', 'executed', 'skipped'])
+        expect(await job.try({ at })).toMatchObject({ status });
+      expect(new Set(effects).size).toBe(effects.length);
+      expect(effects).toEqual(
+        expect.arrayContaining(['text for cem', 'pixels for cem', 'louder', 'later', '1 done']),
+      );
+      expect(warnings.filter((warning) => /twice/.test(warning))).toEqual([]);
+    },
+  );
+
+  test('a step of an item that is asked for twice is warned about, and runs once', async () => {
+    const job = semel.job('blog', { per: day() }, async (run) => {
+      await semel.batch('mails', ['ada', 'bob'], {}, () => step(run, 'text'));
+    });
+    expect(await job.try({ at })).toMatchObject({ status: 'executed' });
+    expect(effects).toEqual(['text']);
+    expect(warnings.join()).toContain('text was called twice in one run');
+  });
+
+  test('is no reason to stop a run that is only observed', async () => {
+    const observing = createSemel({
+      store: memoryStore(),
+      namespace: 'app',
+      mode: 'observe',
+      onWarning: () => undefined,
+    });
+    const job = (names: readonly string[]) =>
+      observing.job('blog', { per: day() }, async (run) => {
+        for (const name of names) await step(run, name);
+      });
+    expect(await job(['plan', 'draft']).try({ at })).toMatchObject({ status: 'executed' });
+    expect(await job(['outline', 'draft']).try({ at })).toMatchObject({ status: 'executed' });
+    expect(effects).toEqual(['plan', 'draft', 'outline', 'draft']);
+    await observing.close();
+  });
+
   test('a step that failed left nothing behind: it may be replaced', async () => {
     await semel
       .job('blog', { per: day() }, async (run) => {

@@ -31,8 +31,8 @@ interface OrderOptions {
 }
 
 export interface Order {
-  /** The steps inside the one at `path`; the run's own have an empty path. */
-  sequence(path: readonly string[]): Sequence;
+  /** The steps inside the one at `path`; the run's own have an empty path. `isApart`: none of them has a place in the order. */
+  sequence(path: readonly string[], isApart?: boolean): Sequence;
   /** Throws if an earlier step of this attempt was refused as changed. */
   check(): void;
 }
@@ -44,6 +44,13 @@ export interface Sequence {
   readonly watch: Watch;
   /** Adds a step, in call order. Call `settle` when it has ended. */
   ask(step: Pick<Entry, 'kind' | 'name' | 'args'>, keyOf?: () => Promise<string>): Asked;
+  /**
+   * A step of code that another guarded call runs, such as an item of a batch, or the making of a file. It has no place in the
+   * order: where that call is answered from its record, a later attempt does not ask for the step.
+   */
+  askApart(step: Pick<Entry, 'kind' | 'name' | 'args'>): Asked;
+  /** Its steps have no place in the order. */
+  readonly isApart: boolean;
   /** Waits for running steps, then throws if this attempt left out steps of an earlier one. */
   finish(): Promise<void>;
 }
@@ -59,9 +66,11 @@ interface Asked {
 /** `accept` starts a new order: what was recorded is not compared any more. */
 export async function openOrder(options: OrderOptions, accept: string | undefined): Promise<Order> {
   const { semel, run, label } = options;
+  // Nothing is refused that is only observed, and where nothing is recorded there is no order.
+  const isEnforced = isOrderKept(options);
   let edition = 0;
-  while ((await read({ edition: edition + 1, path: [], at: -1 })) !== undefined) edition += 1;
-  if (accept !== undefined && (await read({ edition, path: [], at: 0 })) !== undefined) {
+  while (isEnforced && (await read({ edition: edition + 1, path: [], at: -1 })) !== undefined) edition += 1;
+  if (isEnforced && accept !== undefined && (await read({ edition, path: [], at: 0 })) !== undefined) {
     edition += 1;
     await write({ edition, path: [], at: -1 }, { accepted: accept });
   }
@@ -74,8 +83,9 @@ export async function openOrder(options: OrderOptions, accept: string | undefine
     },
   };
 
-  function sequence(path: readonly string[]): Sequence {
+  function sequence(path: readonly string[], isApart = !isEnforced): Sequence {
     const asked: Entry[] = [];
+    const askedApart = new Set<string>();
     const watch = new Watch();
     const known = new Map<string, Promise<void>>();
     const running = new Set<Promise<void>>();
@@ -88,10 +98,13 @@ export async function openOrder(options: OrderOptions, accept: string | undefine
     return {
       path,
       watch,
+      isApart,
       get isEmpty() {
         return asked.length === 0;
       },
+      askApart,
       ask(step, keyOf) {
+        if (isApart) return askApart(step);
         const before = asked.find(isSame(step));
         if (before !== undefined && before.args !== step.args) throw otherArgs(label, step.name);
         if (before === undefined) {
@@ -125,10 +138,18 @@ export async function openOrder(options: OrderOptions, accept: string | undefine
         while (running.size > 0) await Promise.all(running);
         if (changed !== undefined) throw changed;
         await watch.finish();
+        if (isApart) return;
         recorded ??= await load();
         await refuseIfLeft(recorded.filter(isMissing));
       },
     };
+
+    function askApart(step: Pick<Entry, 'kind' | 'name' | 'args'>): Asked {
+      const name = `${nameOf(step)} ${step.args}`;
+      const isRepeated = askedApart.has(name);
+      askedApart.add(name);
+      return { isInOrder: Promise.resolve(), isRepeated, settle: () => undefined };
+    }
 
     /** Compares a step with what is recorded, and records it if it is new. */
     async function take(entry: Entry, keyOf: (() => Promise<string>) | undefined): Promise<void> {
@@ -214,6 +235,12 @@ function orderTool({ semel, run, leaseMs }: OrderOptions, entry: object | undefi
     share: true,
     run: (_: Place) => entry as unknown,
   });
+}
+
+function isOrderKept(options: OrderOptions): boolean {
+  const tool = orderTool(options, undefined);
+  forgetTool(tool);
+  return tool.contract.mode === 'enforce';
 }
 
 function nameOf({ kind, name }: Pick<Entry, 'kind' | 'name'>): string {

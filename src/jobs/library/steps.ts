@@ -2,7 +2,7 @@
 // record through the pipeline, and each has its place in the run's order.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { AttemptContext, Result } from '../../call/index.ts';
+import { type AttemptContext, currentCall, type Result } from '../../call/index.ts';
 import { SemelError } from '../../core/errors.ts';
 import { canonicalJson } from '../../core/key/canonical-json.ts';
 import { shortDigest } from '../../core/key/key.ts';
@@ -72,8 +72,8 @@ export interface RunSteps extends Steps {
 }
 
 export function createSteps({ semel, run, label, leaseMs, order, signal }: StepsOptions): RunSteps {
-  const own = order.sequence([]);
-  const inside = new AsyncLocalStorage<Sequence>();
+  const own: Place = { sequence: order.sequence([]), call: currentCall() };
+  const inside = new AsyncLocalStorage<Place>();
   /** The step that first called each `once`: it lands once per run, wherever it is called. */
   const askedIn = new Map<string, string>();
 
@@ -118,7 +118,7 @@ export function createSteps({ semel, run, label, leaseMs, order, signal }: Steps
           },
           // Its work is done, so it need not repeat the steps of an earlier attempt.
           async (ctx) => {
-            const value = await inside.run(inner, () => (effect as OnceEffect<Value>)(ctx));
+            const value = await within(inner, () => (effect as OnceEffect<Value>)(ctx));
             await inner.watch.finish();
             return value;
           },
@@ -143,13 +143,13 @@ export function createSteps({ semel, run, label, leaseMs, order, signal }: Steps
   };
   /** An error that the function does not wait for is that of its run, or of the step around it. */
   const watched = <Take extends (...given: never[]) => Promise<unknown>>(take: Take) =>
-    ((...given) => (inside.getStore() ?? own).watch.of(take(...given))) as Take;
+    ((...given) => (inside.getStore() ?? own).sequence.watch.of(take(...given))) as Take;
   return {
     step: watched(steps.step),
     plan: watched(steps.plan),
     once: watched(steps.once),
     artifact: watched(steps.artifact),
-    finish: () => own.finish(),
+    finish: () => own.sequence.finish(),
   };
 
   /** Gives a step its place in the order, then lets `perform` claim it. */
@@ -160,7 +160,9 @@ export function createSteps({ semel, run, label, leaseMs, order, signal }: Steps
     checkText('name', name);
     if (signal.aborted) throw runIsOver(label, name, signal);
     order.check();
-    const outer = inside.getStore() ?? own;
+    const place = inside.getStore() ?? own;
+    const outer = place.sequence;
+    const isApart = outer.isApart || isInAnotherCall(place);
     const identity: StepIdentity = {
       step: name,
       ...(kind === 'artifact' ? { artifact: true } : {}),
@@ -168,24 +170,28 @@ export function createSteps({ semel, run, label, leaseMs, order, signal }: Steps
       ...(args === undefined ? {} : { args }),
     };
     const digest = shortDigest('args', args === undefined ? '' : canonicalJson(args));
-    const { isInOrder, isRepeated, settle } = outer.ask(
-      { kind, name, args: digest },
-      kind === 'once' ? undefined : () => keyOfStep(identity),
-    );
+    const step = { kind, name, args: digest };
+    const { isInOrder, isRepeated, settle } = isApart
+      ? outer.askApart(step)
+      : outer.ask(step, kind === 'once' ? undefined : () => keyOfStep(identity));
     try {
       // If the run ends meanwhile, the call is refused by its signal.
       await isInOrder;
       if (isRepeated || (kind === 'once' && isAskedElsewhere(`${digest} ${name}`, outer.path)))
         warnOfRepeat(name);
-      return (await perform(identity, order.sequence([...outer.path, name]))) as Awaited<Value>;
+      return (await perform(identity, order.sequence([...outer.path, name], isApart))) as Awaited<Value>;
     } finally {
       settle();
     }
   }
 
+  function within<T>(sequence: Sequence, work: () => T): T {
+    return inside.run({ sequence, call: currentCall() }, work);
+  }
+
   /** Runs a step's code: steps it calls are nested in it. */
   async function enter<T>(inner: Sequence, { attempt }: { attempt: number }, work: () => T | Promise<T>) {
-    const value = await inside.run(inner, work);
+    const value = await within(inner, work);
     // At its first attempt nothing can be recorded inside it.
     await (attempt > 1 || !inner.isEmpty ? inner : inner.watch).finish();
     return value;
@@ -273,6 +279,19 @@ export function createSteps({ semel, run, label, leaseMs, order, signal }: Steps
     );
     forgetTool(tool);
   }
+}
+
+/** The code of a run, or of one of its steps. */
+interface Place {
+  readonly sequence: Sequence;
+  /** The guarded call that runs it. */
+  readonly call: object | undefined;
+}
+
+/** Inside a tool, an item of a batch, or what produces an artifact. Code that has lost its context counts as the run's. */
+function isInAnotherCall({ call }: Place): boolean {
+  const current = currentCall();
+  return current !== undefined && current !== call;
 }
 
 /** The contract of a step, for this process or for a client that runs it. */
