@@ -30,8 +30,9 @@ export function createUnread(maxBytes: number = limits.unfinishedBytes): Unread 
 
   return {
     count(response, socket, bytes) {
-      // Nearly always: the system has taken all of it at once.
-      if (socket.destroyed || response.writableFinished || socket.writableLength === 0) return;
+      // Nearly always: the system has taken all of it at once. One that waits behind another answer of its connection is not on
+      // the socket yet, and counts.
+      if (socket.destroyed || response.writableFinished || response.writableLength === 0) return;
       add(socket, bytes);
       response.once('finish', () => add(socket, -bytes));
       response.setTimeout(limits.unreadMs, () => {

@@ -119,6 +119,20 @@ test('clients that do not read are disconnected before their answers fill the me
   expect((await get('/v1/tools')).status).toBe(200);
 });
 
+test('answers behind a stream that does not end do not fill the memory', async () => {
+  const { hostname, port } = new URL(server.url);
+  const ask = (path: string) =>
+    `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\n\r\n`;
+  const client = connect(Number(port), hostname);
+  client.on('error', () => undefined);
+  client.write(ask('/v1/events'));
+  await once(client, 'data');
+  client.resume();
+  client.write(ask('/v1/records').repeat(10));
+  await once(client, 'close', { signal: AbortSignal.timeout(30_000) });
+  expect((await get('/v1/tools')).status).toBe(200);
+});
+
 /** Sends the beginning of a body, and waits for the rest. */
 function sendHalf(path: string, announced: number, sent: number) {
   const { hostname, port } = new URL(server.url);
