@@ -1,6 +1,7 @@
 // Every limit of the proxy on what strangers send, and that whatever is within them takes a time that grows with its
 // length only: what does not would not end before the test is given up.
 
+import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
 import { PassThrough, Writable } from 'node:stream';
@@ -474,17 +475,24 @@ describe('memory', () => {
     },
   );
 
-  /** Answers a call with as much as this, in one piece. */
-  const answering = (bytes: number) =>
-    listening((request, response) => {
+  /** Answers a call with as much as this, in one piece, one after the other, and a GET with a stream that does not end. */
+  const answering = (bytes: number) => {
+    let answered = Promise.resolve();
+    return listening((request, response) => {
+      if (request.method === 'GET')
+        return void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': begun\n\n');
       const parts: Buffer[] = [];
       request.on('data', (part: Buffer) => parts.push(part));
       request.on('end', () => {
         const { id } = JSON.parse(Buffer.concat(parts).toString()) as { id: number };
         const result = { content: [{ type: 'text', text: 'x'.repeat(bytes) }] };
-        response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+        answered = answered.then(async () => {
+          response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+          await once(response, 'close');
+        });
       });
     });
+  };
   const call = (id: number, name: string) =>
     posted({ id, method: 'tools/call', params: { name, arguments: { id } } });
 
@@ -496,6 +504,25 @@ describe('memory', () => {
     for (const id of [1, 2, 3]) unread.push(await fetch(url, call(id, 'act')));
     const read = await Promise.allSettled(unread.map((each) => each.text()));
     expect(read.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+  });
+
+  test('answers that wait behind a stream on their connection are dropped with it', async () => {
+    const size = 10 * MiB;
+    const { url } = await proxyTo(await answering(size));
+    withLimits({ unfinishedBytes: 2.5 * size });
+    const { hostname, port, pathname } = new URL(url);
+    const client = connect(Number(port), hostname);
+    client.on('error', () => undefined);
+    client.write(`GET ${pathname} HTTP/1.1\r\nHost: ${hostname}\r\nAccept: text/event-stream\r\n\r\n`);
+    await once(client, 'data');
+    client.resume();
+    const requests = [1, 2, 3].map((id) => {
+      const { body } = call(id, 'act');
+      return `POST ${pathname} HTTP/1.1\r\nHost: ${hostname}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    });
+    // In one piece: Node.js reads no further request while so much waits.
+    client.write(requests.join(''));
+    await once(client, 'close', { signal: AbortSignal.timeout(20_000) });
   });
 
   test.each(['act', 'look'])('a client that does not read the answer of %s is disconnected', async (name) => {

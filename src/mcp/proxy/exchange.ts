@@ -12,7 +12,7 @@ import { type Id, idKey, isReply, type Reply } from '../protocol/messages.ts';
 import { parseReply } from '../protocol/numbers.ts';
 import { isToolReply } from './outcome.ts';
 import type { Forward } from './tool-calls.ts';
-import { countUnread } from './unread.ts';
+import { countUnread, disconnect } from './unread.ts';
 import { decodeBody, forwardedHeaders, isEventStream, readBody, rewrittenHeaders, sendJson } from './wire.ts';
 
 export interface Exchange {
@@ -110,7 +110,7 @@ export function createExchange(
     countUnread(response);
     if (response.writableLength <= limits.unreadBytes) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(() => response.destroy(), limits.unreadMs);
+    const timer = setTimeout(() => disconnect(response), limits.unreadMs);
     response.once('drain', resolve).once('close', resolve);
     await promise;
     clearTimeout(timer);

@@ -13,8 +13,13 @@ const waiting = new Set<ServerResponse>();
 /** Disconnects a client that stops reading. A slow one is waited for. */
 export function disconnectIfUnread(response: ServerResponse): void {
   response.setTimeout(limits.unreadMs, () => {
-    if (response.writableLength > 0) response.destroy();
+    if (response.writableLength > 0) disconnect(response);
   });
+}
+
+/** An answer that waits behind another one of its connection has no socket yet: to destroy it would end nothing. */
+export function disconnect(response: ServerResponse): void {
+  response.req.socket.destroy();
 }
 
 /** Call after every write. If too much is waiting, disconnects the client that has not read for longest. */
@@ -31,6 +36,6 @@ export function countUnread(response: ServerResponse): void {
     if (total <= limits.unfinishedBytes) return;
     total -= oldest.writableLength;
     waiting.delete(oldest);
-    oldest.destroy();
+    disconnect(oldest);
   }
 }
