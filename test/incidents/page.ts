@@ -47,10 +47,13 @@ function section(incident: Incident, index: number, all: readonly Incident[]): s
   const twin = all.slice(0, index).find((earlier) => earlier.file === file);
   const [bare, ...others] = ways;
   const best = others.at(-1);
+  // What asking the target or its key brings is the same each time, and the numbers say it.
+  const isPlain = best !== undefined && !/verify|provider/.test(best.name);
+  const answer = isPlain ? ` With ${best.name.replace(',', ' and')}: ${best.comes}` : '';
   const landed = ways.map((way) => `${way.name.replace('semel, ', 'with ')} **${landedIn(way)}**`).join(', ');
   return `## ${title}
 
-${happened} ${bare?.comes} With ${best?.name.replace(',', ' and')}: ${best?.comes}
+${happened} ${bare?.comes}${answer}
 
 Landed: ${landed}${wanted === 1 ? '' : `, wanted ${wanted}`}.${
     twin === undefined
