@@ -40,7 +40,7 @@ export const brevoRow = defineRow({
   key: { tool: '`headers.idempotencyKey` of the body' },
   fits: /^[0-9a-f-]{36}$/,
   window: '30m',
-  verify: 'List the events of transactional mail, by a tag.',
+  verify: 'List its events, by a tag.',
   hosts: ['api.brevo.com'],
   source: 'https://developers.brevo.com/docs/heterogenous-versions-batch-emails',
   checkedAt: '2026-11-16',
@@ -49,7 +49,7 @@ export const brevoRow = defineRow({
 
 export const discordRow = defineRow({
   name: 'discord',
-  covers: 'Create Message, with `enforce_nonce: true` in the body',
+  covers: 'Create Message, with `enforce_nonce: true`',
   key: { bodyField: 'nonce' },
   fits: /^.{1,25}$/,
   format: (uuid) => plainHex(uuid).slice(0, 25),
@@ -69,8 +69,8 @@ export function smtpRow(domain: string): ProviderRow {
     key: { tool: '`Message-ID`' },
     fits: /^<[0-9a-f-]{36}@[^<>@\s]+>$/,
     format: (uuid) => `<${uuid}@${domain}>`,
-    verify: 'Search the sent mail by its Message-ID (Gmail: `rfc822msgid:`).',
-    note: 'A server may replace the Message-ID: check once whether yours keeps it.',
+    verify: 'Search the sent mail by it (Gmail: `rfc822msgid:`).',
+    note: 'Check once whether your server keeps the Message-ID.',
     hosts: [],
     source: 'https://www.rfc-editor.org/rfc/rfc5322',
     checkedAt: month,
@@ -86,7 +86,7 @@ function keyless(facts: Omit<RowFacts, 'key' | 'verified' | 'checkedAt'>): Provi
 export const twilioRow = keyless({
   name: 'twilio',
   covers: 'Messages and calls',
-  verify: 'List messages by `To`, and compare the text: `verifyTwilioMessage`.',
+  verify: '`verifyTwilioMessage`, by recipient and text.',
   hosts: ['api.twilio.com'],
   source: 'https://www.twilio.com/docs/messaging/api/message-resource',
 });
@@ -94,7 +94,7 @@ export const twilioRow = keyless({
 export const slackRow = keyless({
   name: 'slack',
   covers: 'chat.postMessage',
-  verify: 'Put `ctx.mark()` into `metadata`, and read the history with all metadata: `verifySlackMessage`.',
+  verify: '`verifySlackMessage`, by `metadata`.',
   hosts: ['slack.com'],
   source: 'https://docs.slack.dev/reference/methods/chat.postMessage',
 });
@@ -102,7 +102,7 @@ export const slackRow = keyless({
 export const telegramRow = keyless({
   name: 'telegram',
   covers: 'Bot API',
-  verify: 'None: a bot cannot search what it sent.',
+  verify: 'Not at all: a bot cannot search what it sent.',
   hosts: ['api.telegram.org'],
   source: 'https://core.telegram.org/bots/api',
 });
@@ -110,7 +110,7 @@ export const telegramRow = keyless({
 export const postmarkRow = keyless({
   name: 'postmark',
   covers: 'Sending',
-  verify: 'Search outbound messages by `Metadata`: `verifyPostmarkEmail`.',
+  verify: '`verifyPostmarkEmail`, by `Metadata`.',
   hosts: ['api.postmarkapp.com'],
   source: 'https://postmarkapp.com/developer/api/email-api',
 });
@@ -118,7 +118,7 @@ export const postmarkRow = keyless({
 export const sendgridRow = keyless({
   name: 'sendgrid',
   covers: 'Mail send v3',
-  verify: 'Activity feed, by `custom_args`: `verifySendGridEmail`; or the event webhook.',
+  verify: '`verifySendGridEmail`, by `custom_args`; or the event webhook.',
   hosts: ['api.sendgrid.com'],
   source: 'https://www.twilio.com/docs/sendgrid/api-reference/mail-send/mail-send',
 });

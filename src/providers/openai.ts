@@ -5,9 +5,9 @@ import { defineRow } from './row.ts';
 
 export const openaiRow = defineRow({
   name: 'openai',
-  covers: 'the API behind the package `openai`',
+  covers: 'The OpenAI API',
   key: 'none',
-  verify: 'Retrieve by the id from an answer; without one, only lists of stored objects help.',
+  verify: 'Retrieve by the id of an answer, or list stored objects.',
   note: 'Its SDK sends no key, and retries twice unless `maxRetries` is 0.',
   hosts: ['api.openai.com'],
   sdk: openaiError,

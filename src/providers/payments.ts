@@ -58,7 +58,7 @@ export const paypalPayoutsRow = defineRow({
 
 export const adyenRow = defineRow({
   name: 'adyen',
-  covers: 'Every POST; per company account and per region',
+  covers: 'Every POST; per company account and region',
   key: { header: 'Idempotency-Key' },
   fits: upTo(64),
   window: '7d',
@@ -73,7 +73,7 @@ export const adyenRow = defineRow({
 
 export const braintreeRow = defineRow({
   name: 'braintree',
-  covers: 'GraphQL, where it is switched on for the account',
+  covers: 'GraphQL, where switched on for the account',
   key: { tool: '`ApiRequestKey`' },
   window: '30d',
   errors: 'current state',
@@ -126,8 +126,8 @@ export const plaidWalletRow = defineRow({
   covers: '/wallet/transaction/execute',
   fits: upTo(128),
   window: '24h',
-  verify: 'List the transactions of the wallet.',
-  note: 'Wait a minute before sending the same key again.',
+  verify: 'List the wallet\'s transactions.',
+  note: 'Wait a minute before sending a key again.',
 });
 
 export const plaidTransferRow = defineRow({

@@ -64,8 +64,8 @@ export const linearRow = defineRow({
   covers: 'Create mutations',
   key: { tool: '`id` of the input' },
   fits: /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
-  verify: 'Query the object by its id, `ctx.key`: `verifyLinearIssue`.',
-  note: 'What a second create with the same id answers is not documented.',
+  verify: '`verifyLinearIssue`, by the id, `ctx.key`.',
+  note: 'What a second create with that id answers is not documented.',
   hosts: ['api.linear.app'],
   source: 'https://linear.app/developers/graphql',
   checkedAt: month,
@@ -80,7 +80,7 @@ export const googleCalendarRow = defineRow({
   format: plainHex,
   mismatch: { status: 409 },
   verify: 'Get the event by its id, `ctx.key`.',
-  note: 'It does not promise to notice a second event with the same id.',
+  note: 'It does not promise to notice a second event with that id.',
   hosts: ['www.googleapis.com'],
   source: 'https://developers.google.com/workspace/calendar/api/v3/reference/events/insert',
   checkedAt: month,
@@ -88,7 +88,7 @@ export const googleCalendarRow = defineRow({
 });
 
 const upsert = {
-  note: 'An upsert writes the fields again, so they must be safe to repeat.',
+  note: 'An upsert writes the fields again: they must be safe to repeat.',
   checkedAt: month,
   verified: true,
 } as const;
@@ -117,7 +117,7 @@ export const notionRow = defineRow({
   name: 'notion',
   covers: 'Pages and comments',
   key: 'none',
-  verify: 'Query by a property that holds `ctx.mark()`: `verifyNotionPage`.',
+  verify: '`verifyNotionPage`, by a property.',
   hosts: ['api.notion.com'],
   source: 'https://developers.notion.com/reference/intro',
   checkedAt: month,
@@ -128,7 +128,7 @@ export const githubRow = defineRow({
   name: 'github',
   covers: 'Issues and comments',
   key: 'none',
-  verify: 'Put `ctx.mark()` into a hidden comment of the text, and list: `verifyGitHubIssue` and others.',
+  verify: '`verifyGitHubIssue` and others, by a hidden comment.',
   note: 'Labels and refs are harmless to repeat.',
   hosts: ['api.github.com'],
   source: 'https://docs.github.com/rest',

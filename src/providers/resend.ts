@@ -11,7 +11,7 @@ export const resendRow = defineRow({
   window: '24h',
   inFlight: { status: 409, code: 'concurrent_idempotent_requests' },
   mismatch: { status: 409, code: 'invalid_idempotent_request' },
-  verify: 'List the emails, by a tag that holds `ctx.mark()`: `verifyResendEmail`.',
+  verify: '`verifyResendEmail`, by a tag.',
   note: 'By SMTP the header is `Resend-Idempotency-Key`.',
   hosts: ['api.resend.com'],
   sdk: resendError,

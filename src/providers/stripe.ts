@@ -6,8 +6,7 @@ import { defineRow } from './row.ts';
 const shared = {
   key: { header: 'Idempotency-Key' },
   fits: /^.{1,255}$/,
-  verify:
-    'List and match a `metadata` field that holds `ctx.mark()`: `verifyStripeRefund` and others; or read the webhooks.',
+  verify: '`verifyStripeRefund` and others, by `metadata`; or the webhooks.',
   hosts: ['api.stripe.com'],
   sdkKey: /^stripe-node-retry-/,
   sdk: stripeError,
