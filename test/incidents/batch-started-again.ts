@@ -11,18 +11,18 @@ const count = 100;
 export const incident: Incident = {
   title: 'A batch of 100, item 60 fails, started again',
   file: './batch-started-again.ts',
-  happened: 'A script sends 100 invoices, and number 60 throws. It is mended and started again.',
+  happened:
+    'A script sends 100 invoices, and number 60 throws. It is mended and started again, from the top.',
+  answer: 'Every item has its own record.',
   wanted: count,
   ways: [
     {
       name: 'bare',
-      comes: 'It begins at the top.',
       effects: count + 60,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'Every item has its own record.',
       effects: count,
       inDoubt: 0,
     },

@@ -17,12 +17,12 @@ export const incident: Incident = {
   file: './ci-comment.ts',
   script: `semel once comment --id pr=$PR --id check=size -- gh pr comment "$PR" --body-file report.md`,
   happened: 'A CI job comments on a pull request, and is retried for a later step.',
+  answer: 'The retries print what the first comment returned.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'It comments again.', effects: 3, inDoubt: 0 },
+    { name: 'bare', effects: 3, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'The retries print what the first comment returned.',
       effects: 1,
       inDoubt: 0,
     },

@@ -9,19 +9,17 @@ import type { Incident, Job } from './incident.ts';
 export const incident: Incident = {
   title: 'A crash after the send',
   file: './crash-after-send.ts',
-  happened: 'A worker charges a card and is killed before it records that. Another gets the message.',
+  happened: 'A worker charges a card and is killed before it records that. The next one finds no record.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'It finds no record.', effects: 2, inDoubt: 0 },
+    { name: 'bare', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'The charge may have landed, so it is in doubt.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, provider',
-      comes: 'It sends the charge again under the same key, which the provider honours.',
       effects: 1,
       inDoubt: 0,
     },

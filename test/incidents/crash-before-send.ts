@@ -10,23 +10,21 @@ export const incident: Incident = {
   title: 'A crash before the send',
   file: './crash-before-send.ts',
   happened: 'A worker marks an order as confirmed, and is killed before it sends the confirmation.',
+  answer: 'It died before `dispatch()`, so the next worker sends it.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The mark says done.',
       effects: 0,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'It may have been sent, so it is in doubt.',
       effects: 0,
       inDoubt: 1,
     },
     {
       name: 'semel, explicit dispatch',
-      comes: 'It died before `dispatch()`, so the next worker sends it.',
       effects: 1,
       inDoubt: 0,
     },

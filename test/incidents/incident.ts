@@ -6,8 +6,6 @@ import type { EffectServer } from '../support/effect-server/index.ts';
 /** `bare` is how it was done when it happened; the others are contracts. */
 export interface Way {
   readonly name: string;
-  /** The result, in one sentence. */
-  readonly comes: string;
   readonly effects: number;
   readonly inDoubt: number;
 }
@@ -19,6 +17,8 @@ export interface Incident {
   /** The shell script that a person would write; without it, the file marks its contract. */
   readonly script?: string;
   readonly happened: string;
+  /** What semel does about it, where neither the contract nor the numbers say so. */
+  readonly answer?: string;
   /** How many effects should land. */
   readonly wanted: number;
   /** The first one is `bare`. */

@@ -18,13 +18,13 @@ export const incident: Incident = {
   title: 'The same args in another order, with a trace id',
   file: './key-order.ts',
   happened:
-    'Two services and a retry request one transfer. Each orders the args differently and adds a trace id.',
+    'Two services and a retry request one transfer, each with the args in another order and a new trace id. The key is a hash of the body.',
+  answer: 'The order of the args does not count.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'The key is a hash of the body.', effects: 3, inDoubt: 0 },
+    { name: 'bare', effects: 3, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'The args are ordered, and the trace id is ignored.',
       effects: 1,
       inDoubt: 0,
     },

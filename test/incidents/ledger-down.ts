@@ -11,18 +11,18 @@ import type { Incident, Job } from './incident.ts';
 export const incident: Incident = {
   title: 'The ledger is down',
   file: './ledger-down.ts',
-  happened: 'The store is unavailable for a while. The caller tries during the outage, and again after it.',
+  happened:
+    'The store is away for a while. The caller tries during the outage and after it; the code fails open and runs both times.',
+  answer: 'During the outage the call gets STORE_UNAVAILABLE.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The code fails open: it runs both times.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'During the outage the call gets STORE_UNAVAILABLE.',
       effects: 1,
       inDoubt: 0,
     },

@@ -15,19 +15,16 @@ export const incident: Incident = {
   ways: [
     {
       name: 'bare',
-      comes: 'Each try sends a mail.',
       effects: 3,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The first try ends in doubt, and the others send nothing. A person decides.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, verify',
-      comes: 'The first try asks the mail server and finds the mail.',
       effects: 1,
       inDoubt: 0,
     },

@@ -9,18 +9,18 @@ import type { Incident, Job } from './incident.ts';
 export const incident: Incident = {
   title: 'A message redelivered after the effect and before the ack',
   file: './message-redelivered.ts',
-  happened: 'A worker makes a refund and is killed before it acknowledges the message.',
+  happened:
+    'A worker makes a refund and is killed before it acknowledges the message, so the message is delivered again.',
+  answer: 'The next delivery finds the record, and is only acknowledged.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The next delivery looks like a first one.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The next delivery finds the record, and is only acknowledged.',
       effects: 1,
       inDoubt: 0,
     },

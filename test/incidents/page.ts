@@ -34,32 +34,21 @@ export function anchorOf(title: string): string {
 export function page(incidents: readonly Incident[]): string {
   return `# Incidents
 
-For anyone who looks for an accident like theirs, and for the contract that prevents it. Real processes play each one against a target that
-counts effects: *bare*, as it was done when it happened, and with semel. **In doubt** means that semel neither repeated nor dropped the effect: code
-or a person decides. \`npm run incidents\` plays them and writes this page.
+For anyone who looks for an accident like theirs, and for the contract that prevents it. \`npm run incidents\` plays each with real processes, against a
+target that counts effects, and writes this page: *bare* is how it was done when it happened. **In doubt**: code or a person decides.
 
 ${incidents.map(section).join('\n')}`;
 }
 
-function section(incident: Incident, index: number, all: readonly Incident[]): string {
-  const { title, file, happened, wanted, ways } = incident;
+function section(incident: Incident): string {
+  const { title, file, happened, answer, wanted, ways } = incident;
   const name = file.replace('./', 'test/incidents/');
-  const twin = all.slice(0, index).find((earlier) => earlier.file === file);
-  const [bare, ...others] = ways;
-  const best = others.at(-1);
-  // What asking the target or its key brings is the same each time, and the numbers say it.
-  const isPlain = best !== undefined && !/verify|provider/.test(best.name);
-  const answer = isPlain ? ` With ${best.name.replace(',', ' and')}: ${best.comes}` : '';
   const landed = ways.map((way) => `${way.name.replace('semel, ', 'with ')} **${landedIn(way)}**`).join(', ');
   return `## ${title}
 
-${happened} ${bare?.comes}${answer}
+${happened}${answer === undefined ? '' : ` With ${ways.at(-1)?.name.replace(',', ' and')}: ${answer}`}
 
-Landed: ${landed}${wanted === 1 ? '' : `, wanted ${wanted}`}.${
-    twin === undefined
-      ? ownContract(name, incident)
-      : ` The contract is [the same](#${anchorOf(twin.title)}).`
-  }
+Landed: ${landed}${wanted === 1 ? '' : `, wanted ${wanted}`}.${ownContract(name, incident)}
 `;
 }
 
@@ -72,7 +61,7 @@ function ownContract(name: string, incident: Incident): string {
 }
 
 const termLine =
-  /(?<=^ {2})(?:effect|stakes|per|identity|content|volatile|dispatch|provider|window|via): .*(?=,$)/gm;
+  /(?<=^ {2})(?:effect|stakes|per|identity|content|volatile|dispatch|provider|via): .*(?=,$)/gm;
 
 function scriptOf(name: string, script: string): string {
   return `\`\`\`sh no-run="${name} plays it"\n${script.trim()}\n\`\`\``;

@@ -9,13 +9,13 @@ export const incident: Incident = {
   title: 'Two retries at the same moment',
   file: './parallel-retries.ts',
   happened:
-    'The load balancer and the client both retry a request, and two workers get it at the same moment.',
+    'The load balancer and the client both retry a request. Two workers get it at the same moment, check, and find nothing.',
+  answer: 'One opens the ticket; the other waits and gets the same.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'Both check first, and find nothing.', effects: 2, inDoubt: 0 },
+    { name: 'bare', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'One opens the ticket; the other waits and gets the same.',
       effects: 1,
       inDoubt: 0,
     },

@@ -26,16 +26,14 @@ export const incident: Incident = {
     'An agent publishes a post, and the gateway answers 502 after it is live. Cron starts the agent again, and the model writes another text and slug.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'To the blog it is another post.', effects: 2, inDoubt: 0 },
+    { name: 'bare', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'The second start exits in doubt. A person decides.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, verify',
-      comes: 'The verifier asks the blog and finds the post.',
       effects: 1,
       inDoubt: 0,
     },

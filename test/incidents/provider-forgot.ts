@@ -11,24 +11,21 @@ export const incident: Incident = {
   title: 'A retry after the provider forgot the key',
   file: './provider-forgot.ts',
   happened:
-    'A worker sends a payout under a key and dies before the reply. It restarts after two hours; the provider remembers keys for one.',
+    'A worker sends a payout under a key and dies before the reply. After two hours it sends the key again; the provider remembers keys for one.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'It sends the key again.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The provider’s window, counted from the first dispatch, is over: in doubt.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, verify',
-      comes: '`verify` asks the provider and finds the payout.',
       effects: 1,
       inDoubt: 0,
     },

@@ -25,14 +25,14 @@ semel run changelog --per day -- sh job.sh
 semel step entry -o changelog.md -- llm "write the entry of today"
 semel once push --not-landed-exit 22 -- ./push.sh changelog.md`,
   happened:
-    'An agent adds an entry to a file, and the remote rejects the push. The job runs again and adds a re-worded entry.',
+    'An agent adds an entry to a file, and the remote rejects the push. The job runs again, adds a re-worded entry, and pushes both.',
+  answer:
+    'The second run pushes the first one’s file. `--not-landed-exit 22` says that a rejected push did nothing.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'It pushes both.', effects: 2, inDoubt: 0 },
+    { name: 'bare', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
-      comes:
-        'The second run pushes the first one’s file. `--not-landed-exit 22` says that a rejected push did nothing.',
       effects: 1,
       inDoubt: 0,
     },

@@ -9,18 +9,16 @@ export const incident: Incident = {
   title: 'Four refunds from a replayed workflow',
   file: './refund-replayed.ts',
   happened:
-    'A workflow is replayed three times. Each time the model plans the refund with a new tool call id and a re-worded reason.',
+    'A workflow is replayed three times. Each time the model plans the refund with a new tool call id and another reason, so the provider gets four keys.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The provider gets four keys.',
       effects: 4,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The key is made of payment and amount.',
       effects: 1,
       inDoubt: 0,
     },

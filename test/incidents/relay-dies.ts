@@ -9,7 +9,6 @@ import type { Incident, Job, Stage } from './incident.ts';
 type Death = 'before delivery' | 'after delivery';
 
 const file = './relay-dies.ts';
-const staged = 'A shop commits an order, and with it a row that says "mail the customer".';
 
 async function twoRelays({ act }: Stage, death: Death): Promise<void> {
   await act({ isFirst: true, death });
@@ -19,24 +18,22 @@ async function twoRelays({ act }: Stage, death: Death): Promise<void> {
 export const before: Incident = {
   title: 'A relay that dies before delivery',
   file,
-  happened: `${staged} A relay deletes the row, and is killed before it sends the mail.`,
+  happened:
+    'A shop commits an order, and with it a row that says "mail the customer". A relay deletes the row, and is killed before it sends the mail.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The row is gone.',
       effects: 0,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The row stays until the mail is on record. It is in doubt.',
       effects: 0,
       inDoubt: 1,
     },
     {
       name: 'semel, verify',
-      comes: 'The next relay asks whether the mail is there, and sends it.',
       effects: 1,
       inDoubt: 0,
     },
@@ -47,24 +44,21 @@ export const before: Incident = {
 export const after: Incident = {
   title: 'A relay that dies after delivery, before its record',
   file,
-  happened: `${staged} A relay sends the mail, and is killed before it deletes the row.`,
+  happened: 'As above, but the relay sends the mail first, and is killed before it deletes the row.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The next relay sends a second mail.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The row is in doubt, and nothing is sent again.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, verify',
-      comes: 'The next relay asks whether the mail is there, and removes the row.',
       effects: 1,
       inDoubt: 0,
     },

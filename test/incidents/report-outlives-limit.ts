@@ -13,24 +13,21 @@ export const incident: Incident = {
   title: 'A report that outlives its function, retried three times',
   file: './report-outlives-limit.ts',
   happened:
-    'A function orders a report, which takes longer than the function may run. The platform kills it, and retries it three times.',
+    'A function orders a report that takes longer than the function may run. The platform kills it, and retries it three times.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'Every attempt orders the report again.',
       effects: attempts,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The figures are kept. The report is in doubt, and no retry orders it again.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, verify',
-      comes: 'The first retry finds the report, and completes the job.',
       effects: 1,
       inDoubt: 0,
     },

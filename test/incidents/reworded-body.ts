@@ -17,18 +17,16 @@ export const incident: Incident = {
   title: 'A mail that the model re-words',
   file: './reworded-body.ts',
   happened:
-    'A run fails after its mail was sent, and is retried twice. Each time the model writes the mail anew.',
+    'A run is retried twice after its mail was sent. Each time the model words the mail anew, and a cache of calls by their args finds nothing.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'A decorator caches calls by their args, which differ.',
       effects: 3,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The body is content, not identity.',
       effects: 1,
       inDoubt: 0,
     },

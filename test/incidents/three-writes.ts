@@ -9,24 +9,21 @@ export const incident: Incident = {
   title: 'Three writes, killed in the second',
   file: './three-writes.ts',
   happened:
-    'A worker charges a card, sends the receipt and orders the parcel. It is killed after the receipt has left, and started again.',
+    'A worker charges a card, sends the receipt and orders the parcel. It is killed after the receipt, and starts again from the top.',
   wanted: 3,
   ways: [
     {
       name: 'bare',
-      comes: 'It begins at the top.',
       effects: 5,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The charge is not repeated. The receipt is in doubt, and the call with it.',
       effects: 2,
       inDoubt: 2,
     },
     {
       name: 'semel, verify',
-      comes: 'The step finds the receipt, and the call goes on with the parcel.',
       effects: 3,
       inDoubt: 0,
     },

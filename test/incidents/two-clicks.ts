@@ -11,18 +11,18 @@ import { namespace } from './stage.ts';
 export const incident: Incident = {
   title: 'The same script from two folders',
   file: './two-clicks.ts',
-  happened: 'Somebody runs a script from the home folder, and again from the project.',
+  happened:
+    'Somebody runs a script from the home folder, and again from the project. It remembers what it did in a file in the working directory.',
+  answer: 'The ledger is per user, not per folder.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'It remembers what it did in a file in the working directory.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The ledger is per user, not per folder.',
       effects: 1,
       inDoubt: 0,
     },

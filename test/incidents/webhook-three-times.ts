@@ -14,16 +14,14 @@ export const incident: Incident = {
     'The worker that credits a customer dies before it has answered. The event comes again, twice at once.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'Every delivery credits the customer.', effects: 3, inDoubt: 0 },
+    { name: 'bare', effects: 3, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'The credit is in doubt: the sender gets 503 until somebody decides.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, provider',
-      comes: 'The credit is sent again under the same key, which the books honour.',
       effects: 1,
       inDoubt: 0,
     },

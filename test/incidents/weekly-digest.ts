@@ -18,13 +18,13 @@ export const incident: Incident = {
   title: 'A weekly digest started every day',
   file: './weekly-digest.ts',
   happened:
-    'A scheduler starts the job every 24 hours for 40 days, for readers in three zones. Each wants one digest per week.',
+    'A scheduler starts the job every 24 hours for 40 days, for readers in three zones who want one digest per week.',
+  answer: 'One per calendar week of each zone, also when the clocks change.',
   wanted: wantedDigests(),
   ways: [
-    { name: 'bare', comes: 'Every start sends a digest.', effects: days * zones.length, inDoubt: 0 },
+    { name: 'bare', effects: days * zones.length, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'One digest per calendar week of each zone, also when the clocks change.',
       effects: wantedDigests(),
       inDoubt: 0,
     },

@@ -13,18 +13,17 @@ export const incident: Incident = {
   title: 'A worker that froze while its lock expired',
   file: './zombie.ts',
   happened:
-    'A worker freezes (a long garbage collection, a paused container) until its lock has expired and another has sent the invoice.',
+    'A worker freezes (a long garbage collection, a paused container) until its lock has expired and another has sent the invoice. It wakes up and sends it again.',
+  answer: 'It has to call `dispatch()` first, which refuses a worker that has been replaced.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'It wakes up and sends it again.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel, explicit dispatch',
-      comes: 'It has to call `dispatch()` first, which refuses a worker that has been replaced.',
       effects: 1,
       inDoubt: 0,
     },
