@@ -96,7 +96,7 @@ class Calls(Place):
         self.assertTrue(not_landed.exception.retriable)
         self.assertEqual(refund("not landed"), "ok")
         for _ in range(2):
-            with self.assertRaises(semel.ContractInvalid) as failed:
+            with self.assertRaises(semel.Failed) as failed:
                 refund("rejected")
             self.assertIn("too late", str(failed.exception))
         with self.assertRaises(semel.InDoubt) as first:
