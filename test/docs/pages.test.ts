@@ -90,8 +90,8 @@ describe('docs/reference/cli.md', () => {
   });
 });
 
-describe('docs/reference/glossary.md', () => {
-  const table = rows(readPage('docs/reference/glossary.md')).filter(([word]) => word !== 'word');
+describe('docs/internals/glossary.md', () => {
+  const table = rows(readPage('docs/internals/glossary.md')).filter(([word]) => word !== 'word');
   const defined = table.map(([word]) => word!.replaceAll('*', ''));
 
   test('no word has two rows', () => {

@@ -1,4 +1,4 @@
-// The words of semel as types, one meaning each; docs/reference/glossary.md explains them.
+// The words of semel as types, one meaning each; docs/internals/glossary.md explains them.
 
 /** How one tool's effect may be repeated. */
 export type Effect = 'read' | 'write-idempotent' | 'write-non-idempotent' | 'irreversible';

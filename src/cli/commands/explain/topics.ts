@@ -47,7 +47,7 @@ const sources: readonly Source[] = [
   { kind: 'event', page: 'docs/reference/events.md', rowsUnder: ['Events'] },
   {
     kind: 'word',
-    page: 'docs/reference/glossary.md',
+    page: 'docs/internals/glossary.md',
     rowsUnder: ['What is asked', 'What is recorded', 'What became of it', 'What a call gets'],
   },
 ];
