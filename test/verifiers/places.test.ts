@@ -98,7 +98,7 @@ afterAll(() => {
 /** Keeps what is PUT, with its headers; HEAD and GET give it back. */
 async function bucket() {
   const objects = new Map<string, { readonly mark: string; readonly body: string }>();
-  const state = { status: undefined as number | undefined };
+  const state = { status: undefined as number | undefined, missing: '{"error":"Not found"}' };
   const server = createServer((request, response) => {
     let body = '';
     request.on('data', (part) => {
@@ -114,7 +114,7 @@ async function bucket() {
         ...headers,
         ...(state.status === 429 ? { 'retry-after': '9' } : {}),
       });
-      response.end(request.method === 'GET' && found !== undefined ? found.body : undefined);
+      response.end(request.method === 'GET' ? (found?.body ?? state.missing) : undefined);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -209,6 +209,15 @@ describe('an npm version', () => {
     expect(await because(verify)).toMatch(/answered 401/);
     state.status = 429;
     expect(await because(verify)).toMatch(/limits the rate.*in 9 s/);
+  });
+
+  test('that a proxy has no registry for is unsure: its page is not the answer of a registry', async () => {
+    const { verify, state } = await registry();
+    expect(await because(verify)).toBe('notLanded');
+    for (const page of ['default backend - 404', '<html></html>', '']) {
+      state.missing = page;
+      expect(await because(verify)).toMatch(/^The registry could not be asked: it answered 404, not as JSON/);
+    }
   });
 });
 

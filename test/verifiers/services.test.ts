@@ -11,8 +11,10 @@ import {
   verifyNotionPage,
   verifyPostmarkEmail,
   verifyResendEmail,
+  verifySendGridEmail,
   verifySlackMessage,
   verifyStripeRefund,
+  verifyTwilioMessage,
 } from '../../src/providers/verifiers/index.ts';
 import { cases } from './cases.ts';
 import {
@@ -67,6 +69,41 @@ describe('Twilio', () => {
     const at = await startStandIn(each.shape, Date.now);
     at.add(sms('Order 7 is on its way. https://twil.io/x'));
     expect(await ask(each.verifier(at, { token }))).toMatch(/^unsure: .*may have been rewritten: SM1/);
+  });
+
+  async function withText(text: string, ...bodies: string[]) {
+    const at = await startStandIn(each.shape, Date.now);
+    for (const body of bodies) at.add(sms(body));
+    const message = () => ({ to: '+15550001', text });
+    return ask(verifyTwilioMessage({ accountSid: 'AC1', token, baseUrl: at.url, message }));
+  }
+
+  test('a text that only begins or ends like ours is not ours', async () => {
+    expect(await withText('Order 12', 'Order 123')).toMatch(/^unsure: .*rewritten: SM1/);
+    expect(await withText('12 is paid', 'Invoice 312 is paid')).toMatch(/^unsure: .*rewritten: SM1/);
+    expect(await withText('Order 12', 'Order 123', 'Order 12')).toBe('landed');
+    expect(await withText('Order 12', 'Order 123, Order 12.')).toBe('landed');
+    expect(await withText('', 'Order 12')).toMatch(/^unsure: .*no text/);
+  });
+
+  test('messages to other recipients, or to a number that Twilio does not list so, decide nothing', async () => {
+    const of = (to: string, recipient: string) => {
+      const found = {
+        sid: 'SM1',
+        to: recipient,
+        body: 'Hello',
+        direction: 'outbound-api',
+        dateCreated: new Date(),
+      };
+      const list = async () => (recipient === '' ? [] : [found]);
+      const messages = Object.assign(() => ({ fetch: async () => found }), { list });
+      return ask(verifyTwilioMessage({ client: { messages }, message: () => ({ to, text: 'Hello' }) }));
+    };
+    expect(await of('+15550001', '+15550001')).toBe('landed');
+    expect(await of('whatsapp:+15550001', 'whatsapp:+15550001')).toBe('landed');
+    expect(await of('+15550001', '+15550002')).toMatch(/^unsure: .*not asked for/);
+    expect(await of('+15550001', '')).toBe('notLanded');
+    expect(await of('(555) 0001', '')).toMatch(/^unsure: \(555\) 0001 is not a recipient/);
   });
 });
 
@@ -125,6 +162,46 @@ describe('GitHub', () => {
     const verify = verifyGitHubIssue({ ...access, baseUrl: at.url });
     expect(await ask(verify)).toMatch(/limits the rate of requests; ask again in (2\d|3[01]) s/);
   });
+});
+
+test('GitHub: a full page is followed by the next, also if a proxy dropped the header that says so', async () => {
+  const many = Array.from({ length: 100 }, (_, nth) => ({ id: nth, number: nth, html_url: '', body: '' }));
+  const request = async (_: string, query: Record<string, string | number> = {}) => ({
+    data: query.page === 1 ? many : [{ id: 100, number: 100, html_url: '', body: 'semel-mark' }],
+    headers: {},
+  });
+  expect(await ask(verifyGitHubIssue({ client: { request }, repo: 'ann/shop' }))).toBe('landed');
+});
+
+test('Jira answers 200 with nothing where a token has expired: that is not "there is none"', async () => {
+  const at = await standIn('Jira issue');
+  at.answer({ headers: { 'x-seraph-loginreason': 'AUTHENTICATED_FAILED' }, body: { issues: [] } });
+  const verify = () => ask(caseOf('Jira issue').verifier(at, { token }));
+  expect(await verify()).toMatch(/^unsure: Jira answered 401 \(AUTHENTICATED_FAILED\)/);
+  at.answer({ headers: { 'x-seraph-loginreason': 'OK' }, body: { issues: [] } });
+  expect(await verify()).toBe('notLanded');
+});
+
+test('Resend: a recipient that may be listed in another form is found by the mail itself', async () => {
+  const find = async (to: string, listed: string, value = 'semel-mark') => {
+    const at = await standIn('Resend email');
+    at.add(json({ to: [listed], tags: [{ name: 'semel', value }] }));
+    return ask(verifyResendEmail({ token, baseUrl: at.url, to: () => to }));
+  };
+  expect(await find('ann@bücher.example', 'ann@xn--bcher-kva.example')).toBe('landed');
+  expect(await find('ann@xn--bcher-kva.example', 'ann@bücher.example')).toBe('landed');
+  expect(await find('ann@bücher.example', 'bob@example.com', 'semel-other')).toBe('notLanded');
+});
+
+test('SendGrid: a query that it ignores says nothing about ours', async () => {
+  const message = { msg_id: 'X-1.filter-1' };
+  const say = (...answers: object[][]) => {
+    const client = { request: async () => [undefined, { messages: answers.shift() }] as const };
+    return ask(verifySendGridEmail({ client }));
+  };
+  expect(await say([message], [])).toBe('landed');
+  expect(await say([])).toBe('notLanded');
+  expect(await say([message], [message])).toMatch(/^unsure: .*not asked for/);
 });
 
 test('Postmark says 422 with its own code for a message that does not exist', async () => {

@@ -154,6 +154,8 @@ interface Kind {
   readonly idOf: (item: GitHubItem) => string;
 }
 
+const pageSize = 100;
+
 function verifyGitHub<Args>(options: GitHubOptions<Args>, kindOf: (args: Args) => Kind) {
   return (args: Args, ctx: VerifyContext) => {
     const { list, one, query, canFilterByTime, isOrdered = true, isKind, isOurs, idOf } = kindOf(args);
@@ -177,13 +179,14 @@ function verifyGitHub<Args>(options: GitHubOptions<Args>, kindOf: (args: Args) =
           const { data, headers } = await client.request(`GET ${repo}${list}`, {
             ...query,
             ...(canFilterByTime && since !== undefined ? { since: since.toISOString() } : {}),
-            per_page: 100,
+            per_page: pageSize,
             page: Number(cursor),
           });
           const items = data as readonly GitHubItem[];
           const last = items.at(-1);
           const isPast = !canFilterByTime && isOrdered && last !== undefined && isTooOld(last);
-          const hasNext = !isPast && /rel="next"/.test(headers.link ?? '');
+          // A proxy may drop the header `link`: what is after a full page is asked for regardless.
+          const hasNext = !isPast && (items.length >= pageSize || /rel="next"/.test(headers.link ?? ''));
           return { items, next: hasNext ? String(Number(cursor) + 1) : undefined };
         },
         isOurs: (item) =>

@@ -18,7 +18,7 @@ interface Terms {
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
-interface Asking {
+export interface Asking {
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   /** Makes it a POST. */
   readonly body?: unknown;
@@ -55,7 +55,9 @@ export function createRequest(
     const text = await readText(response);
     const hide = (words: string) => hideSecrets(words, headers);
     if (!response.ok) {
-      const { message, code } = readError(hide(text));
+      const { message, code, isJson } = readError(hide(text));
+      // A proxy without a backend answers 404 too, with a page of its own: that is not the service's "there is none".
+      if (response.status === 404 && !isJson) throw new Error(`it answered 404, not as JSON (${message})`);
       throw new RequestError(response.status, message, response.headers, code);
     }
     return { body: JSON.parse(text) as Body, headers: response.headers, hide };
@@ -140,7 +142,11 @@ export class RequestError extends Error {
 }
 
 /** Where APIs put the words of an error; else the start of the body. */
-function readError(text: string): { readonly message: string; readonly code?: unknown } {
+function readError(text: string): {
+  readonly message: string;
+  readonly isJson: boolean;
+  readonly code?: unknown;
+} {
   const shown = text.slice(0, 200);
   try {
     const body = JSON.parse(text) as Record<string, unknown>;
@@ -149,8 +155,8 @@ function readError(text: string): { readonly message: string; readonly code?: un
     const listed = [errors, errorMessages].find(Array.isArray)?.[0];
     const words = [message, Message, inner, error, (listed as { message?: unknown })?.message, listed];
     const said = words.find((each) => typeof each === 'string') ?? shown;
-    return { message: String(said).slice(0, 200), code: ErrorCode };
+    return { message: String(said).slice(0, 200), isJson: true, code: ErrorCode };
   } catch {
-    return { message: shown };
+    return { message: shown, isJson: false };
   }
 }

@@ -58,6 +58,8 @@ export function verifyTwilioMessage<Args>(options: TwilioOptions<Args>): Verifie
     const { messages } =
       options.client === undefined ? withToken(options as TokenAndSid, ctx.signal) : options.client;
     const { to, text } = options.message(args, ctx.mark(options.part));
+    if (!isAddress(to)) return unsure(`${to} is not a recipient as Twilio lists it, such as +15550001`);
+    if (text === '' || typeof text !== 'string') return unsure('the message has no text to look for');
     const since = earliest(ctx)?.getTime() ?? 0;
     const others: string[] = [];
     const limit = 100 * (options.maxPages ?? 10);
@@ -72,10 +74,11 @@ export function verifyTwilioMessage<Args>(options: TwilioOptions<Args>): Verifie
           // The client reads the pages itself, and stops at the limit.
           return { items, next: items.length < limit || isPast ? undefined : 'more' };
         },
-        isOurs: ({ sid, body, direction, dateCreated }) => {
-          const isRecent = dateCreated === null || dateCreated.getTime() >= since;
-          if (!isRecent || !direction.startsWith('outbound')) return false;
-          if (body.includes(text)) return true;
+        isOurs: ({ sid, to: recipient, body, direction, dateCreated }) => {
+          if (recipient !== to) throw new Error('it answered something that it was not asked for');
+          const isTooOld = dateCreated !== null && dateCreated.getTime() < since;
+          if (isTooOld || !direction.startsWith('outbound')) return false;
+          if (hasText(body, text)) return true;
           others.push(sid);
           return false;
         },
@@ -92,6 +95,24 @@ export function verifyTwilioMessage<Args>(options: TwilioOptions<Args>): Verifie
         )
       : answer;
   };
+}
+
+/** In any other form, Twilio stores another one, and its list shows nothing. */
+function isAddress(to: string): boolean {
+  return /^(\+\d+$|[a-z]+:.)/.test(to);
+}
+
+/** Not in the middle of a word: "Order 12" is not in "Order 123". */
+function hasText(body: string, text: string): boolean {
+  for (let at = body.indexOf(text); at !== -1; at = body.indexOf(text, at + 1)) {
+    const isCut = [at, at + text.length].some((edge) => isInsideWord(body.slice(0, edge), body.slice(edge)));
+    if (!isCut) return true;
+  }
+  return false;
+}
+
+function isInsideWord(before: string, after: string): boolean {
+  return /[\p{L}\p{N}]$/u.test(before) && /^[\p{L}\p{N}]/u.test(after);
 }
 
 type TokenAndSid = TokenAccess & { readonly accountSid: string };

@@ -1,6 +1,6 @@
 // Where work is tracked: Linear by an id that the tool chooses, Jira by a label, Notion by a property.
 
-import { createRequest, RequestError, type TokenAccess } from './request.ts';
+import { type Asking, createRequest, type Request, RequestError, type TokenAccess } from './request.ts';
 import {
   type AsFound,
   type AsValue,
@@ -128,7 +128,14 @@ export function verifyJiraIssue(options: JiraOptions): Verifier<unknown, never> 
     email === undefined ? `Bearer ${token}` : `Basic ${Buffer.from(`${email}:${token}`).toString('base64')}`;
   return (_, ctx) => {
     const mark = ctx.mark(options.part);
-    const request = createRequest({ baseUrl: site, headers: { authorization }, fetch }, ctx.signal);
+    const ask = createRequest({ baseUrl: site, headers: { authorization }, fetch }, ctx.signal);
+    const request: Request = async <Body>(path: string, asking?: Asking) => {
+      const reply = await ask<Body>(path, asking);
+      // With a token that expired, Jira answers 200 with what anybody may see: mostly nothing.
+      const login = reply.headers.get('x-seraph-loginreason') ?? 'OK';
+      if (login !== 'OK') throw new RequestError(401, login);
+      return reply;
+    };
     return search<JiraIssue, never>(
       {
         service: 'Jira',
