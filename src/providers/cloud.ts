@@ -81,7 +81,7 @@ export const googleCloudRow = defineRow({
   window: '60m',
   errors: 'current state',
   verify: 'Get it by its name, or poll the long-running operation.',
-  note: 'Not every service names a time: check the method\'s reference.',
+  note: "Not every service names a time: check the method's reference.",
   hosts: ['googleapis.com'],
   source: 'https://google.aip.dev/155',
   checkedAt: month,

@@ -126,7 +126,7 @@ export const plaidWalletRow = defineRow({
   covers: '/wallet/transaction/execute',
   fits: upTo(128),
   window: '24h',
-  verify: 'List the wallet\'s transactions.',
+  verify: "List the wallet's transactions.",
   note: 'Wait a minute before sending a key again.',
 });
 
