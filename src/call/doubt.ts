@@ -30,7 +30,7 @@ function mayRerun(call: Call, record: StoredRecord): boolean {
  * A repeatable write meets an effect of an earlier, stricter contract. Settling that one would not make this write,
  * but would report that it had.
  */
-function isOtherWork(call: Call, record: StoredRecord): boolean {
+export function isOtherWork(call: Call, record: StoredRecord): boolean {
   if (!isRepeatable(call.tool.contract.effect) || mayAlwaysRerun(call, record)) return false;
   return !isSameContent(record.content, call.content());
 }

@@ -206,6 +206,30 @@ describe('an effect that may have landed, and was made again while observing', (
     expect(keys).toHaveLength(2);
   });
 
+  test.each<[string, object, object]>([
+    ['a strict field differs', { strict: ['amount'] }, {}],
+    ['it is a write of its own', {}, { effect: 'write-idempotent' }],
+  ])('stays in doubt where %s', async (_title, contract, observedAs) => {
+    const made = rig();
+    let isLost = true;
+    const definition = {
+      ...{ ...base, identity: ['order' as const], ...contract },
+      run: ({ amount }: { order: string; amount: number }) => {
+        if (isLost) throw new Error('socket hang up');
+        return amount;
+      },
+    };
+    const enforced = made.semel.tool(definition);
+    expect(await enforced.try({ order: 'o', amount: 10 })).toMatchObject({ error: { code: 'IN_DOUBT' } });
+    isLost = false;
+    const observed = made.another({ mode: 'observe' }).tool({ ...definition, ...observedAs });
+    expect(await observed.try({ order: 'o', amount: 20 })).toMatchObject({
+      value: 20,
+      receipt: { executed: true, observed: 'in doubt', acceptedRepeat: false },
+    });
+    expect(await enforced.try({ order: 'o', amount: 10 })).toMatchObject({ error: { code: 'IN_DOUBT' } });
+  });
+
   test('without a repeat, the key decides as ever', async () => {
     const { keys, enforced, answer } = await repeated();
     answer();

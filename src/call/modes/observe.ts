@@ -6,6 +6,7 @@ import type { StoredRecord } from '../../store/store.ts';
 import type { Attempt } from '../attempt.ts';
 import type { Call } from '../call.ts';
 import { Claim, createClaimRequest, firstPurpose, type Purpose } from '../claim.ts';
+import { isOtherWork } from '../doubt.ts';
 import type { Env } from '../env.ts';
 import { runAttempt } from '../execute.ts';
 import type { Result } from '../receipt.ts';
@@ -51,6 +52,9 @@ async function claimRepeat(
   active: ActiveCall,
   doubt: StoredRecord,
 ): Promise<{ readonly record: StoredRecord; readonly purpose: Purpose } | undefined> {
+  const { call } = active;
+  // Enforced, it would be refused: what it does says nothing about what is in doubt.
+  if (isOtherWork(call, doubt) || call.findConflict(doubt).length > 0) return undefined;
   const purpose: Purpose = {
     for: 'rerun',
     generation: doubt.generation,
@@ -58,7 +62,7 @@ async function claimRepeat(
     tried: [],
     doubt,
   };
-  const claim = new Claim(env, active.call, purpose);
+  const claim = new Claim(env, call, purpose);
   active.claim = claim;
   const claiming = claim.orAbandon(env.ledger.claim({ ...claim.request(), keyed: false }, claim));
   const answer = await claiming.catch(() => undefined);
