@@ -118,7 +118,7 @@ const commands: Readonly<Record<string, (shell: Shell, effect: readonly string[]
   'semel once': (shell, effect) => shell.semel('once', 'mail', '--id', 'order=7', '--', effect),
 };
 
-const listed = rows(readPage('docs/guides/patterns.md'), 'From what you have to the one call').slice(1);
+const listed = rows(readPage('docs/guides/patterns.md')).slice(1);
 const calls = listed.flatMap(([, call, stores]) =>
   [...call!.matchAll(/`([\w.]+)\(|`(semel (?:run|once))\b/g)]
     .map(([, name, command]) => (name ?? command)!)
