@@ -4,9 +4,9 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createTokens } from '../src/server/access/tokens.ts';
+import { readJson } from '../src/server/exchange/json.ts';
 import { digestToken, startServer } from '../src/server/index.ts';
-import { readJson } from '../src/server/json.ts';
-import { createTokens } from '../src/server/tokens.ts';
 import { rawPairs } from './raw-pairs.ts';
 
 export type ServedKind = 'semel' | 'bare' | 'grouped';

@@ -1,8 +1,8 @@
 // What an endpoint is: who may use it, what it takes, and what it does.
 
-import type { Schema } from './schema.ts';
+import type { Credential, Role } from './access/tokens.ts';
+import type { Schema } from './exchange/schema.ts';
 import type { Space, Spaces } from './space.ts';
-import type { Credential, Role } from './tokens.ts';
 
 export interface Context {
   readonly space: Space;

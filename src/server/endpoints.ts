@@ -1,5 +1,6 @@
 // Every endpoint, with who may use it. The OpenAPI document and the tests read the same list.
 
+import type { Endpoint } from './endpoint.ts';
 import {
   begin,
   beginBody,
@@ -13,9 +14,8 @@ import {
   settleBody,
   step,
   stepBody,
-} from './calls.ts';
-import type { Endpoint } from './endpoint.ts';
-import { beginJob, beginJobBody, beginJobStep, jobStepBody } from './jobs.ts';
+} from './execution/calls.ts';
+import { beginJob, beginJobBody, beginJobStep, jobStepBody } from './execution/jobs.ts';
 import {
   actBody,
   doubtsQuery,
@@ -31,8 +31,8 @@ import {
   resolve,
   resolveBody,
   showRecord,
-} from './records.ts';
-import { viewEndpoints } from './view-endpoints.ts';
+} from './views/records.ts';
+import { viewEndpoints } from './views/view-endpoints.ts';
 
 export const endpoints: readonly Endpoint[] = [
   {

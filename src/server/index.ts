@@ -15,19 +15,15 @@ import {
 import { contentType, createMetrics } from '../signals/index.ts';
 import { memoryStore } from '../store/memory.ts';
 import type { Store } from '../store/store.ts';
-import { isLoopback } from './admission.ts';
-import { createLogins } from './logins.ts';
-import { loadPages } from './pages.ts';
+import { isLoopback } from './access/admission.ts';
+import { createLogins } from './access/logins.ts';
+import { createTokens, type TokenEntry } from './access/tokens.ts';
+import { loadPages } from './exchange/pages.ts';
+import { createServedTools } from './execution/tools.ts';
 import { type RunningServer, type ServeOptions, serve } from './server.ts';
 import { createSpaces } from './space.ts';
-import { createTokens, type TokenEntry } from './tokens.ts';
-import { createServedTools } from './tools.ts';
 
-export { isLoopback } from './admission.ts';
-export { endpoints } from './endpoints.ts';
-export { describeApi } from './openapi.ts';
-export { statusOf } from './problem.ts';
-export type { RunningServer, Served } from './server.ts';
+export { isLoopback } from './access/admission.ts';
 export {
   digestToken,
   makeToken,
@@ -35,7 +31,11 @@ export {
   readTokenFile,
   roles,
   type TokenEntry,
-} from './tokens.ts';
+} from './access/tokens.ts';
+export { endpoints } from './endpoints.ts';
+export { statusOf } from './exchange/problem.ts';
+export { describeApi } from './openapi.ts';
+export type { RunningServer, Served } from './server.ts';
 
 /** The dashboard's files in the package; the sources have them after `npm run build`. */
 const dashboardFolder = fileURLToPath(new URL('../../dist/dashboard', import.meta.url));

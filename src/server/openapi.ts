@@ -3,7 +3,7 @@
 import { errorCodes } from '../core/errors.ts';
 import { limits } from '../core/limits.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { JsonSchema } from './schema.ts';
+import type { JsonSchema } from './exchange/schema.ts';
 
 export function describeApi(endpoints: readonly Endpoint[], version: string): JsonSchema {
   const paths: Record<string, Record<string, JsonSchema>> = {};

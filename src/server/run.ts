@@ -3,8 +3,8 @@
 import { SemelError } from '../core/errors.ts';
 import { limits } from '../core/limits.ts';
 import type { Context, Endpoint } from './endpoint.ts';
-import type { Stream } from './live.ts';
-import { Refusal, type Reply, toReply, write } from './reply.ts';
+import { Refusal, type Reply, toReply, write } from './exchange/reply.ts';
+import type { Stream } from './views/live.ts';
 
 export async function run({ input, run: act }: Endpoint, given: unknown, context: Context): Promise<Reply> {
   const body = await act(input.read(given, '') as never, context);

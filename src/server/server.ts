@@ -11,14 +11,20 @@ import type { AddressInfo, Socket } from 'node:net';
 import { SemelError } from '../core/errors.ts';
 import { limits } from '../core/limits.ts';
 import { createReservation, type Reservation } from '../core/reservations.ts';
-import { authenticate, chooseNamespace, hostNames, refuseOtherHosts, refuseStrangers } from './admission.ts';
+import {
+  authenticate,
+  chooseNamespace,
+  hostNames,
+  refuseOtherHosts,
+  refuseStrangers,
+} from './access/admission.ts';
+import type { Logins } from './access/logins.ts';
+import { type Credential, mayAct } from './access/tokens.ts';
 import type { Context, Endpoint } from './endpoint.ts';
 import { endpoints } from './endpoints.ts';
-import { readJson } from './json.ts';
-import type { Logins } from './logins.ts';
-import { describeApi } from './openapi.ts';
-import type { Pages } from './pages.ts';
-import { failureText } from './problem.ts';
+import { readJson } from './exchange/json.ts';
+import type { Pages } from './exchange/pages.ts';
+import { failureText } from './exchange/problem.ts';
 import {
   isClientsMistake,
   pageReply,
@@ -30,13 +36,13 @@ import {
   type Written,
   write,
   writerOf,
-} from './reply.ts';
-import { bodyOf, pathOf, queryOf } from './request.ts';
+} from './exchange/reply.ts';
+import { bodyOf, pathOf, queryOf } from './exchange/request.ts';
+import { object, text } from './exchange/schema.ts';
+import { createUnread } from './exchange/unread.ts';
+import { describeApi } from './openapi.ts';
 import { isBatch, run, runBatch } from './run.ts';
-import { object, text } from './schema.ts';
 import type { Spaces } from './space.ts';
-import { type Credential, mayAct } from './tokens.ts';
-import { createUnread } from './unread.ts';
 
 export interface ServeOptions {
   readonly spaces: Spaces;

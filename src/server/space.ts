@@ -12,8 +12,8 @@ import {
   type Semel,
 } from '../semel/index.ts';
 import type { Store } from '../store/store.ts';
-import { createSigningKey, createTickets, type Tickets } from './ticket.ts';
-import { createServedTools, type ServedTools } from './tools.ts';
+import { createSigningKey, createTickets, type Tickets } from './execution/ticket.ts';
+import { createServedTools, type ServedTools } from './execution/tools.ts';
 
 export interface Space {
   readonly semel: Semel;

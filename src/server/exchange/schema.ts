@@ -1,8 +1,8 @@
 // Small schemas that check what a client sends, and describe themselves as JSON Schema: the OpenAPI document cannot say
 // anything else than what is checked.
 
-import { checkKnown } from '../core/contract/known-fields.ts';
-import { SemelError } from '../core/errors.ts';
+import { checkKnown } from '../../core/contract/known-fields.ts';
+import { SemelError } from '../../core/errors.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 

@@ -1,11 +1,11 @@
 // The jobs of a namespace, and what became of their slots in the last days. Keys of slots begin with their day, so that each day
 // of a job is one short read.
 
-import type { Page, StoredRecord } from '../store/store.ts';
-import type { Context } from './endpoint.ts';
+import type { Page, StoredRecord } from '../../store/store.ts';
+import type { Context } from '../endpoint.ts';
+import { object, type Read, text } from '../exchange/schema.ts';
+import type { Space } from '../space.ts';
 import { createQueue } from './queue.ts';
-import { object, type Read, text } from './schema.ts';
-import type { Space } from './space.ts';
 
 export const jobsQuery = object(
   {},

@@ -2,9 +2,9 @@
 // become plain ones.
 
 import { isUtf8 } from 'node:buffer';
-import { SemelError } from '../core/errors.ts';
-import { readShape } from '../core/key/json-shape.ts';
-import { repeatedName } from '../core/key/repeated-name.ts';
+import { SemelError } from '../../core/errors.ts';
+import { readShape } from '../../core/key/json-shape.ts';
+import { repeatedName } from '../../core/key/repeated-name.ts';
 
 /** Throws INVALID_ARGS. */
 export function readJson(bytes: Buffer): unknown {

@@ -2,18 +2,18 @@
 // allows that.
 
 import { isDeepStrictEqual } from 'node:util';
-import { type Contract, defineContract } from '../core/contract/contract.ts';
-import { SemelError } from '../core/errors.ts';
-import { limits } from '../core/limits.ts';
-import { isReserved } from '../jobs/library/index.ts';
-import { type FilePolicy, type PolicyFile, readPolicyFile, toTerms } from '../mcp/index.ts';
+import { type Contract, defineContract } from '../../core/contract/contract.ts';
+import { SemelError } from '../../core/errors.ts';
+import { limits } from '../../core/limits.ts';
+import { isReserved } from '../../jobs/library/index.ts';
+import { type FilePolicy, type PolicyFile, readPolicyFile, toTerms } from '../../mcp/index.ts';
 import {
   forgetTool,
   markExternal,
   type Semel,
   type ToolDefinition,
   type ToolFunction,
-} from '../semel/index.ts';
+} from '../../semel/index.ts';
 
 export type ServedTool = ToolFunction<unknown, unknown>;
 

@@ -1,11 +1,11 @@
 // What a request is answered with: a value, a problem or a file, and how it is written.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isSemelError, SemelError } from '../core/errors.ts';
-import { limits } from '../core/limits.ts';
-import { LimitExceeded } from '../mcp/index.ts';
+import { isSemelError, SemelError } from '../../core/errors.ts';
+import { limits } from '../../core/limits.ts';
+import { LimitExceeded } from '../../mcp/index.ts';
+import type { Stream } from '../views/live.ts';
 import { writeJson } from './json.ts';
-import type { Stream } from './live.ts';
 import type { PageFile } from './pages.ts';
 import { forClient, type Problem, toProblem } from './problem.ts';
 import type { Unread } from './unread.ts';

@@ -1,13 +1,13 @@
 // Reads the ledger over HTTP, and takes decisions about it.
 
-import { SemelError } from '../core/errors.ts';
-import { limits } from '../core/limits.ts';
-import type { ActOptions, RecordInfo, Resolution, Semel } from '../semel/index.ts';
-import type { Page } from '../store/store.ts';
-import type { Context } from './endpoint.ts';
-import { writeJson } from './json.ts';
+import { SemelError } from '../../core/errors.ts';
+import { limits } from '../../core/limits.ts';
+import type { ActOptions, RecordInfo, Resolution, Semel } from '../../semel/index.ts';
+import type { Page } from '../../store/store.ts';
+import type { Context } from '../endpoint.ts';
+import { writeJson } from '../exchange/json.ts';
+import { anything, flag, instant, object, oneOf, type Read, text } from '../exchange/schema.ts';
 import { createQueue } from './queue.ts';
-import { anything, flag, instant, object, oneOf, type Read, text } from './schema.ts';
 
 const ref = text({
   max: 2_000,

@@ -1,9 +1,9 @@
 // What a request says: its path, its query and its body, within limits.
 
 import type { IncomingMessage } from 'node:http';
-import { limits } from '../core/limits.ts';
-import type { Reservation } from '../core/reservations.ts';
-import { isJsonInUtf8, isUncompressed, LimitExceeded, readBody } from '../mcp/index.ts';
+import { limits } from '../../core/limits.ts';
+import type { Reservation } from '../../core/reservations.ts';
+import { isJsonInUtf8, isUncompressed, LimitExceeded, readBody } from '../../mcp/index.ts';
 import { Refusal } from './reply.ts';
 
 export function pathOf({ url = '/' }: IncomingMessage): string {

@@ -2,7 +2,7 @@
 // token is an operator's for all of them.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { SemelError } from '../core/errors.ts';
+import { SemelError } from '../../core/errors.ts';
 
 export type Role = 'read' | 'execute' | 'admin';
 

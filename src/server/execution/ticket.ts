@@ -3,12 +3,12 @@
 // one up could decide about calls of others, and read their results.
 
 import { createHmac, createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Ticket } from '../call/index.ts';
-import { SemelError } from '../core/errors.ts';
-import type { JobTool } from '../jobs/library/index.ts';
-import type { FilePolicy } from '../mcp/index.ts';
-import { createSemel, nobody, overrideStore, rootsNamespace, runAs } from '../semel/index.ts';
-import type { Store } from '../store/store.ts';
+import type { Ticket } from '../../call/index.ts';
+import { SemelError } from '../../core/errors.ts';
+import type { JobTool } from '../../jobs/library/index.ts';
+import type { FilePolicy } from '../../mcp/index.ts';
+import { createSemel, nobody, overrideStore, rootsNamespace, runAs } from '../../semel/index.ts';
+import type { Store } from '../../store/store.ts';
 
 export interface OpenTicket {
   readonly tool: string;

@@ -2,7 +2,7 @@
 // live in memory, with the rights of the token that made them, and end with the server or after twelve hours.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { SemelError } from '../core/errors.ts';
+import { SemelError } from '../../core/errors.ts';
 import type { TokenEntry, Tokens } from './tokens.ts';
 
 export interface Logins {

@@ -1,12 +1,12 @@
 // Server-sent events: that something was written, by any process, and what became of one record. The store is asked about once a
 // second, however many listen, and only while somebody does.
 
-import { formatRef } from '../call/index.ts';
-import { shortDigest } from '../core/key/key.ts';
-import type { Page, StoredRecord } from '../store/store.ts';
-import type { Context } from './endpoint.ts';
-import { object, type Read, text } from './schema.ts';
-import type { Space } from './space.ts';
+import { formatRef } from '../../call/index.ts';
+import { shortDigest } from '../../core/key/key.ts';
+import type { Page, StoredRecord } from '../../store/store.ts';
+import type { Context } from '../endpoint.ts';
+import { object, type Read, text } from '../exchange/schema.ts';
+import type { Space } from '../space.ts';
 
 export const eventsQuery = object(
   {},

@@ -1,15 +1,15 @@
 // Counts over time, without reading a whole ledger. Counting starts at the newest record and goes on in the background; an answer
 // says how far it got, so that a page can show what there is and ask again.
 
-import { day, hour } from '../core/contract/period.ts';
-import { SemelError } from '../core/errors.ts';
-import { type CountedRecord, createTally, type Stats, type Tally } from '../semel/index.ts';
-import type { StoredRecord } from '../store/store.ts';
-import type { Context } from './endpoint.ts';
+import { day, hour } from '../../core/contract/period.ts';
+import { SemelError } from '../../core/errors.ts';
+import { type CountedRecord, createTally, type Stats, type Tally } from '../../semel/index.ts';
+import type { StoredRecord } from '../../store/store.ts';
+import type { Context } from '../endpoint.ts';
+import { object, oneOf, type Read, text } from '../exchange/schema.ts';
+import type { Space } from '../space.ts';
 import { readNewest } from './newest.ts';
 import { createQueue } from './queue.ts';
-import { object, oneOf, type Read, text } from './schema.ts';
-import type { Space } from './space.ts';
 
 export const statsQuery = object(
   {},

@@ -1,6 +1,6 @@
 // Jobs over HTTP: a client that gets the slot of a job runs it, with steps, and reports by its tickets as for any call.
 
-import { SemelError } from '../core/errors.ts';
+import { SemelError } from '../../core/errors.ts';
 import {
   cron,
   type DetachedClaim,
@@ -9,10 +9,20 @@ import {
   type JobOptions,
   periodNamed,
   shownOwner,
-} from '../jobs/library/index.ts';
+} from '../../jobs/library/index.ts';
+import type { Context } from '../endpoint.ts';
+import {
+  anything,
+  document,
+  instant,
+  integer,
+  list,
+  object,
+  oneOf,
+  type Read,
+  text,
+} from '../exchange/schema.ts';
 import { beginBody, ownerOf, toAnswer } from './calls.ts';
-import type { Context } from './endpoint.ts';
-import { anything, document, instant, integer, list, object, oneOf, type Read, text } from './schema.ts';
 import type { Tickets } from './ticket.ts';
 
 const { token, worker } = beginBody.fields;

@@ -1,8 +1,8 @@
 // Reads records from the newest on, a bounded number per page. A store without that order is read in the order of its keys,
 // and the answer says so.
 
-import type { RecentRecord } from '../store/recent.ts';
-import type { Space } from './space.ts';
+import type { RecentRecord } from '../../store/recent.ts';
+import type { Space } from '../space.ts';
 
 export interface NewestPage {
   readonly items: readonly RecentRecord[];

@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { limits } from '../core/limits.ts';
+import { limits } from '../../core/limits.ts';
 
 export interface Unread {
   /** Call after `end`. Disconnects this client if it stops reading, and the one that waits longest if all have too much. */

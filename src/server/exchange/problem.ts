@@ -1,8 +1,8 @@
 // Errors as `application/problem+json` (RFC 9457). Clients are authenticated, so they are told what happened; but what a store
 // or its driver says names places and users, which are the operator's.
 
-import { type ErrorCode, SemelError } from '../core/errors.ts';
-import { redactSecrets } from '../store/address.ts';
+import { type ErrorCode, SemelError } from '../../core/errors.ts';
+import { redactSecrets } from '../../store/address.ts';
 
 /** Every code has a row, so that a new one does not compile until somebody decides. */
 export const statusOf: Readonly<Record<ErrorCode, number>> = {

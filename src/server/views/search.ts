@@ -1,14 +1,14 @@
 // "Did this happen?": finds records by whatever a person has in hand. Exact names are looked up; anything else is searched from
 // the newest record on, a bounded number at a time, and the answer says how many were searched.
 
-import { recordId } from '../core/key/key.ts';
-import { type RecordInfo, toRecordInfo } from '../semel/index.ts';
-import type { StoredRecord } from '../store/store.ts';
-import type { Context } from './endpoint.ts';
+import { recordId } from '../../core/key/key.ts';
+import { type RecordInfo, toRecordInfo } from '../../semel/index.ts';
+import type { StoredRecord } from '../../store/store.ts';
+import type { Context } from '../endpoint.ts';
+import { object, type Read, text } from '../exchange/schema.ts';
+import type { Space } from '../space.ts';
 import { readNewest, readNewestKeys } from './newest.ts';
 import { createQueue } from './queue.ts';
-import { object, type Read, text } from './schema.ts';
-import type { Space } from './space.ts';
 
 export const searchQuery = object(
   {

@@ -1,7 +1,7 @@
 // The endpoints that the dashboard reads, and its login. Programs may use them too.
 
-import { isSemelError, SemelError } from '../core/errors.ts';
-import type { Context, Endpoint } from './endpoint.ts';
+import { isSemelError, SemelError } from '../../core/errors.ts';
+import type { Context, Endpoint } from '../endpoint.ts';
 import { jobsQuery, listJobs } from './jobs-view.ts';
 import { eventsQuery, listen } from './live.ts';
 import { nothing } from './records.ts';

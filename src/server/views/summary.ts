@@ -1,13 +1,13 @@
 // What a page needs before anything else: who asks, which namespaces there are, and what is open.
 
-import { readCall } from '../outbox/index.ts';
-import { isDamaged, readOrDamage } from '../store/damage.ts';
-import type { OutboxRow } from '../store/outbox.ts';
-import type { Page, StoredRecord } from '../store/store.ts';
-import type { Context } from './endpoint.ts';
+import { readCall } from '../../outbox/index.ts';
+import { isDamaged, readOrDamage } from '../../store/damage.ts';
+import type { OutboxRow } from '../../store/outbox.ts';
+import type { Page, StoredRecord } from '../../store/store.ts';
+import type { Context } from '../endpoint.ts';
+import { object, oneOf, type Read, text } from '../exchange/schema.ts';
+import type { Space } from '../space.ts';
 import { createQueue } from './queue.ts';
-import { object, oneOf, type Read, text } from './schema.ts';
-import type { Space } from './space.ts';
 
 export const outboxQuery = object(
   {},

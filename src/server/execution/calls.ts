@@ -1,19 +1,29 @@
 // Calls over HTTP: a client asks whether to execute, executes, and reports. What it holds is a claim with a lease, as every
 // worker's; the server renews nothing by itself.
 
-import { type DetachedAttempt, noStepsError, type Report, type Result } from '../call/index.ts';
-import { decodeResult } from '../core/codec/codec.ts';
-import type { Contract } from '../core/contract/contract.ts';
-import { isRepeatable } from '../core/contract/words.ts';
-import { SemelError } from '../core/errors.ts';
-import { recordId } from '../core/key/key.ts';
-import { limits } from '../core/limits.ts';
-import { findJobTool } from '../jobs/library/index.ts';
-import type { FilePolicy } from '../mcp/index.ts';
-import { type CallOptions, nobody, noOptions, runAs, toRecordedCall } from '../semel/index.ts';
-import type { StoredRecord } from '../store/store.ts';
-import type { Context } from './endpoint.ts';
-import { anything, document, flag, instant, integer, object, oneOf, type Read, text } from './schema.ts';
+import { type DetachedAttempt, noStepsError, type Report, type Result } from '../../call/index.ts';
+import { decodeResult } from '../../core/codec/codec.ts';
+import type { Contract } from '../../core/contract/contract.ts';
+import { isRepeatable } from '../../core/contract/words.ts';
+import { SemelError } from '../../core/errors.ts';
+import { recordId } from '../../core/key/key.ts';
+import { limits } from '../../core/limits.ts';
+import { findJobTool } from '../../jobs/library/index.ts';
+import type { FilePolicy } from '../../mcp/index.ts';
+import { type CallOptions, nobody, noOptions, runAs, toRecordedCall } from '../../semel/index.ts';
+import type { StoredRecord } from '../../store/store.ts';
+import type { Context } from '../endpoint.ts';
+import {
+  anything,
+  document,
+  flag,
+  instant,
+  integer,
+  object,
+  oneOf,
+  type Read,
+  text,
+} from '../exchange/schema.ts';
 import type { OpenTicket } from './ticket.ts';
 import type { ServedTool } from './tools.ts';
 

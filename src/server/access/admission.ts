@@ -1,8 +1,8 @@
 // Who may call: by which name of the server, from which web page, with which token, in which namespace.
 
 import type { IncomingMessage } from 'node:http';
-import { SemelError } from '../core/errors.ts';
-import { Refusal } from './reply.ts';
+import { SemelError } from '../../core/errors.ts';
+import { Refusal } from '../exchange/reply.ts';
 import type { TokenEntry, Tokens } from './tokens.ts';
 
 export function authenticate({ headers }: IncomingMessage, tokens: Tokens): TokenEntry {
