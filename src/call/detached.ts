@@ -3,7 +3,7 @@
 
 import { formatDuration } from '../core/contract/duration.ts';
 import type { Outcome } from '../core/contract/words.ts';
-import { SemelError } from '../core/errors.ts';
+import { isSemelError, SemelError } from '../core/errors.ts';
 import { providerKey } from '../core/key/key.ts';
 import type { Held, StoredRecord } from '../store/store.ts';
 import { Attempt, mustUseFirstWording } from './attempt.ts';
@@ -229,15 +229,23 @@ export function createTicketReports(env: Env): TicketReports {
       return providerKey(namespace, ticket.key, attempt.providerKeyFence, 'steps');
     },
     async settle(tool, callOf, namespace, ticket, report) {
-      const plain = isPlainSuccess(tool, ticket, report)
-        ? await settlePlainly(env, tool, heldBy(namespace, ticket), report)
-        : undefined;
-      if (plain?.result !== undefined) return plain.result;
-      const { attempt, isOwn } = await resume(callOf, namespace, ticket);
-      if (report.remoteRef !== undefined) attempt.remoteRef = report.remoteRef;
-      return settleAttempt(env, attempt, toTry(attempt, isOwn, report), plain?.answer);
+      try {
+        return await settle(tool, callOf, namespace, ticket, report);
+      } catch (error) {
+        throw isSemelError(error, 'STORE_UNAVAILABLE') ? notTakenError(tool, error) : error;
+      }
     },
   };
+
+  async function settle(tool: Tool, callOf: CallOf, namespace: string, ticket: Ticket, report: Report) {
+    const plain = isPlainSuccess(tool, ticket, report)
+      ? await settlePlainly(env, tool, heldBy(namespace, ticket), report)
+      : undefined;
+    if (plain?.result !== undefined) return plain.result;
+    const { attempt, isOwn } = await resume(callOf, namespace, ticket);
+    if (report.remoteRef !== undefined) attempt.remoteRef = report.remoteRef;
+    return settleAttempt(env, attempt, toTry(attempt, isOwn, report), plain?.answer);
+  }
 
   /** Past its lease, others may have decided about the record. */
   function isPlainSuccess({ contract }: Tool, { isPlain, startedAt }: Ticket, { outcome }: Report): boolean {
@@ -291,6 +299,14 @@ function unkeyedError({ call, record }: Attempt): SemelError {
     next: 'Send it with its `key`, or report `notLanded` and send nothing.',
     retriable: false,
     evidence: collectEvidence(record),
+  });
+}
+
+/** The error of a request that ran nothing would say that nothing was run. */
+function notTakenError({ contract }: Tool, cause: SemelError): SemelError {
+  return new SemelError('STORE_UNAVAILABLE', `${contract.name}: the store did not take the report.`, {
+    next: 'Do not run it again: send the report again when the store answers.',
+    cause,
   });
 }
 

@@ -120,7 +120,11 @@ export async function settlePlainly(
     keepNote: true,
   };
   warnOfOmitted(env, tool, request);
-  const answer = await env.ledger.settle(request);
+  const answer = await env.ledger.settle(request).catch((error) => {
+    // Its executor may not report again.
+    env.inBackground(settleLater(env, request));
+    throw error;
+  });
   const { settled, fenced, record } = answer;
   if (!settled || fenced || record?.generation !== held.generation) return { answer, result: undefined };
   const receipt = createReceipt({ tool, ...held, identity: {} }, record, {

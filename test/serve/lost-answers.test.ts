@@ -189,6 +189,32 @@ test('a success after somebody decided about its record is judged by the record'
   expect((await post('settle', { attempt, outcome: 'failed' })).status).not.toBe(500);
 });
 
+test.each(['settle', 'read'] as const)(
+  'a report that the store did not take (%s) is not answered with "nothing was run"',
+  async (method) => {
+    const { store } = openLedger();
+    let isDown = false;
+    const failing = async (...given: [never]) => {
+      if (isDown) throw new Error('the connection was refused');
+      return (store[method] as (...given: [never]) => unknown)(...given);
+    };
+    const { post } = await open({ ...store, [method]: failing });
+    const { attempt } = (await post('begin', refund)).body;
+    isDown = true;
+    const outcome = method === 'settle' ? 'succeeded' : 'unknown';
+    expect(await post('settle', { attempt, outcome, value: 1 })).toMatchObject({
+      status: 503,
+      body: { retriable: true, correctiveAction: expect.stringMatching(/^Do not run it again:/) },
+    });
+    isDown = false;
+    if (method === 'read') return;
+    // Whether its client reports again or not.
+    await expect
+      .poll(async () => (await post('begin', refund)).body, { timeout: 5_000 })
+      .toMatchObject({ outcome: 'replay', value: 1 });
+  },
+);
+
 test('a begin that failed because the store did not answer is repeated, and keeps its attempt', async () => {
   const { store, faults } = openLedger();
   const client = await open(store);
