@@ -10,7 +10,7 @@ export const incident: Incident = {
   title: 'A crash before the send',
   file: './crash-before-send.ts',
   happened: 'A worker marks an order as confirmed, and is killed before it sends the confirmation.',
-  answer: 'It died before `dispatch()`, so the next worker sends it.',
+  answer: 'It died before `dispatch()`, so the next worker sends.',
   wanted: 1,
   ways: [
     {

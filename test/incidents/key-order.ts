@@ -18,8 +18,7 @@ export const incident: Incident = {
   title: 'The same args in another order, with a trace id',
   file: './key-order.ts',
   happened:
-    'Two services and a retry request one transfer, each with the args in another order and a new trace id. The key is a hash of the body.',
-  answer: 'The order of the args does not count.',
+    'Two services and a retry request one transfer, each with its own order of args and trace id. The key is a hash of the body.',
   wanted: 1,
   ways: [
     { name: 'bare', effects: 3, inDoubt: 0 },

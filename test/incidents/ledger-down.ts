@@ -12,8 +12,8 @@ export const incident: Incident = {
   title: 'The ledger is down',
   file: './ledger-down.ts',
   happened:
-    'The store is away for a while. The caller tries during the outage and after it; the code fails open and runs both times.',
-  answer: 'During the outage the call gets STORE_UNAVAILABLE.',
+    'The caller tries during an outage of the store and after it. The code fails open and runs both times.',
+  answer: 'The first call gets STORE_UNAVAILABLE.',
   wanted: 1,
   ways: [
     {

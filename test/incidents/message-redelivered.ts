@@ -9,8 +9,7 @@ import type { Incident, Job } from './incident.ts';
 export const incident: Incident = {
   title: 'A message redelivered after the effect and before the ack',
   file: './message-redelivered.ts',
-  happened:
-    'A worker makes a refund and is killed before it acknowledges the message, so the message is delivered again.',
+  happened: 'A worker makes a refund and is killed before it acknowledges the message.',
   answer: 'The next delivery finds the record, and is only acknowledged.',
   wanted: 1,
   ways: [

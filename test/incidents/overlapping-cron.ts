@@ -15,7 +15,7 @@ export const incident: Incident = {
   file: './overlapping-cron.ts',
   script: `*/5 * * * *  semel run reminders --cron '*/5 * * * *' -- ./reminders.sh`,
   happened: 'A job that cron starts every five minutes takes seven. Two runs see the same reminder.',
-  answer: 'The second start says that the job is running, and exits with 0.',
+  answer: 'The second start says that the job is running.',
   wanted: 1,
   ways: [
     { name: 'bare', effects: 2, inDoubt: 0 },

@@ -46,7 +46,7 @@ function section(incident: Incident): string {
   const landed = ways.map((way) => `${way.name.replace('semel, ', 'with ')} **${landedIn(way)}**`).join(', ');
   return `## ${title}
 
-${happened}${answer === undefined ? '' : ` With ${ways.at(-1)?.name.replace(',', ' and')}: ${answer}`}
+${happened}${answer === undefined ? '' : ` With semel: ${answer}`}
 
 Landed: ${landed}${wanted === 1 ? '' : `, wanted ${wanted}`}.${ownContract(name, incident)}
 `;

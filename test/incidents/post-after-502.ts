@@ -23,7 +23,7 @@ export const incident: Incident = {
   file: './post-after-502.ts',
   script: `# in the crontab\nsemel run blog --per day -- sh agent.sh\n\n# agent.sh${verified}`,
   happened:
-    'An agent publishes a post, and the gateway answers 502 after it is live. Cron starts the agent again, and the model writes another text and slug.',
+    'An agent publishes a post, and the gateway answers 502 after it is live. Cron starts the agent again; the model writes another text and slug.',
   wanted: 1,
   ways: [
     { name: 'bare', effects: 2, inDoubt: 0 },

@@ -25,7 +25,7 @@ semel run changelog --per day -- sh job.sh
 semel step entry -o changelog.md -- llm "write the entry of today"
 semel once push --not-landed-exit 22 -- ./push.sh changelog.md`,
   happened:
-    'An agent adds an entry to a file, and the remote rejects the push. The job runs again, adds a re-worded entry, and pushes both.',
+    'The remote rejects the push of an entry that an agent wrote. The job runs again, adds a re-worded entry, and pushes both.',
   answer:
     'The second run pushes the first one’s file. `--not-landed-exit 22` says that a rejected push did nothing.',
   wanted: 1,

@@ -9,7 +9,7 @@ export const incident: Incident = {
   title: 'Four refunds from a replayed workflow',
   file: './refund-replayed.ts',
   happened:
-    'A workflow is replayed three times. Each time the model plans the refund with a new tool call id and another reason, so the provider gets four keys.',
+    'A workflow is replayed three times, each time with a new tool call id and another reason: the provider gets four keys.',
   wanted: 1,
   ways: [
     {

@@ -17,7 +17,7 @@ export const incident: Incident = {
   title: 'A mail that the model re-words',
   file: './reworded-body.ts',
   happened:
-    'A run is retried twice after its mail was sent. Each time the model words the mail anew, and a cache of calls by their args finds nothing.',
+    'A run is retried twice after its mail was sent. The model words the mail anew, so a cache of calls by their args finds nothing.',
   wanted: 1,
   ways: [
     {

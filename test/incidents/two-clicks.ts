@@ -12,7 +12,7 @@ export const incident: Incident = {
   title: 'The same script from two folders',
   file: './two-clicks.ts',
   happened:
-    'Somebody runs a script from the home folder, and again from the project. It remembers what it did in a file in the working directory.',
+    'A script that remembers what it did in the working directory runs from the home folder, and again from the project.',
   answer: 'The ledger is per user, not per folder.',
   wanted: 1,
   ways: [

@@ -13,8 +13,8 @@ export const incident: Incident = {
   title: 'A worker that froze while its lock expired',
   file: './zombie.ts',
   happened:
-    'A worker freezes (a long garbage collection, a paused container) until its lock has expired and another has sent the invoice. It wakes up and sends it again.',
-  answer: 'It has to call `dispatch()` first, which refuses a worker that has been replaced.',
+    'A worker freezes (garbage collection, a paused container) until its lock has expired and another has sent the invoice. Then it sends it again.',
+  answer: '`dispatch()` refuses a worker that has been replaced.',
   wanted: 1,
   ways: [
     {
