@@ -119,11 +119,15 @@ const commands: Readonly<Record<string, (shell: Shell, effect: readonly string[]
 };
 
 const listed = rows(readPage('docs/guides/patterns.md')).slice(1);
-const calls = listed.flatMap(([, call, stores]) =>
+const withYourRows = ['tool.inTransaction', 'tool.stage'];
+const calls = listed.flatMap(([, call]) =>
   [...call!.matchAll(/`([\w.]+)\(|`(semel (?:run|once))\b/g)]
     .map(([, name, command]) => (name ?? command)!)
     .filter((name) => name !== 'semel.outbox.relay')
-    .map((name) => ({ name, stores: stores === 'all' ? Object.keys(places) : stores!.split(', ') })),
+    .map((name) => ({
+      name,
+      stores: withYourRows.includes(name) ? ['SQLite', 'Postgres'] : Object.keys(places),
+    })),
 );
 
 test('what the page names and what is tested here is the same', () => {
