@@ -327,7 +327,7 @@ describe('an error without a status', () => {
     'an error of a client that semel does not see (%j) is not about the answer to a report of it',
     async (fields) => {
       const run = async () => {
-        await post['fetch']?.(at(server.url, '/status/429'));
+        await post.fetch?.(at(server.url, '/status/429'));
         throw Object.assign(new Error('it took too long'), fields);
       };
       expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT' });
@@ -336,7 +336,7 @@ describe('an error without a status', () => {
 
   test('after a 500, a status that the program chose is not the answer', async () => {
     const run = async () => {
-      await post['fetch']?.(at(server.url, '/status/500'));
+      await post.fetch?.(at(server.url, '/status/500'));
       throw Object.assign(new Error('it did not work'), { status: 400 });
     };
     expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT' });
@@ -344,7 +344,7 @@ describe('an error without a status', () => {
 
   test('the last of two answers says nothing about the first', async () => {
     const run = async () => {
-      await post['fetch']?.(at(server.url, '/status/500'));
+      await post.fetch?.(at(server.url, '/status/500'));
       await inWords('fetch', '/status/400')();
     };
     expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT' });

@@ -5,7 +5,7 @@ import { type AttemptContext, landed, MaybeLanded, NotLanded, notLanded, Rejecte
 import { expect, test } from 'vitest';
 import { rest, rig } from './support.ts';
 
-const histories = Number(process.env['SEMEL_STEP_HISTORIES'] ?? 60);
+const histories = Number(process.env.SEMEL_STEP_HISTORIES ?? 60);
 
 /** A small generator: a history is named by its seed. */
 function chanceOf(seed: number) {
@@ -163,7 +163,7 @@ async function play(seed: number): Promise<string[]> {
 }
 
 test('no step lands twice, and nothing is reported as done without its steps', async () => {
-  const first = Number(process.env['SEMEL_STEP_SEED'] ?? 1);
+  const first = Number(process.env.SEMEL_STEP_SEED ?? 1);
   const violations: string[] = [];
   for (let seed = first; seed < first + histories; seed += 1) violations.push(...(await play(seed)));
   expect(violations).toEqual([]);

@@ -85,7 +85,7 @@ type Part = Readonly<Record<string, unknown>>;
 function listParts(error: unknown): readonly Part[] {
   if (!isObject(error)) return [];
   const chain: readonly object[] = error instanceof Error ? listCauses(error) : [error];
-  const inner = chain.flatMap((each) => [(each as Part)['detail'], (each as Part)['original']]);
+  const inner = chain.flatMap((each) => [(each as Part).detail, (each as Part).original]);
   return [...chain, ...inner.flatMap((each) => (each instanceof Error ? listCauses(each) : []))] as Part[];
 }
 
@@ -130,10 +130,10 @@ function readStatus(part: Part): RequestFate | undefined {
   const statuses = [
     readField(response, 'status'),
     readField(response, 'statusCode'),
-    part['statusCode'],
-    part['status'],
+    part.statusCode,
+    part.status,
     // SendGrid
-    isObject(response) ? part['code'] : undefined,
+    isObject(response) ? part.code : undefined,
   ];
   const status = statuses.find((each) => typeof each === 'number' && each >= 100 && each <= 599);
   return status === undefined ? undefined : classifyStatus(status as number);
@@ -143,7 +143,7 @@ function readStatus(part: Part): RequestFate | undefined {
 function readAws(part: Part): RequestFate | undefined {
   const status = readField(part, '$metadata', 'httpStatusCode');
   if (typeof status !== 'number') return undefined;
-  const name = String(part['name']);
+  const name = String(part.name);
   if (/timeout/i.test(name)) return 'ambiguous';
   const isForNow = /throttl|too ?many ?requests|limit ?exceeded|slow ?down|expired ?token/i.test(name);
   return isForNow && status < 500 ? 'denied' : classifyStatus(status);
@@ -151,8 +151,8 @@ function readAws(part: Part): RequestFate | undefined {
 
 /** Slack answers 200 to what it refuses. */
 function readSlack(part: Part): RequestFate | undefined {
-  if (part['code'] === 'slack_webapi_rate_limited_error') return 'denied';
-  if (part['code'] !== 'slack_webapi_platform_error') return undefined;
+  if (part.code === 'slack_webapi_rate_limited_error') return 'denied';
+  if (part.code !== 'slack_webapi_platform_error') return undefined;
   const word = String(readField(part, 'data', 'error'));
   // Some of it may have been done, by its own documentation.
   if (/fatal|internal|timeout|unavailable|unknown/.test(word)) return 'ambiguous';
@@ -162,6 +162,6 @@ function readSlack(part: Part): RequestFate | undefined {
 /** By the phase in which a client gave up. */
 function hasNotConnected(part: Part): boolean {
   // got: its TimeoutError names the phase.
-  const isEarly = ['lookup', 'connect', 'secureConnect'].includes(part['event'] as string);
-  return part['name'] === 'TimeoutError' && isEarly;
+  const isEarly = ['lookup', 'connect', 'secureConnect'].includes(part.event as string);
+  return part.name === 'TimeoutError' && isEarly;
 }
