@@ -35,7 +35,7 @@ export function page(incidents: readonly Incident[]): string {
   return `# Incidents
 
 For anyone who looks for an accident like theirs, and for the contract that prevents it. \`npm run incidents\` plays each with real processes, against a
-target that counts effects, and writes this page: *bare* is how it was done when it happened. **In doubt**: code or a person decides.
+target that counts effects, and writes this page. *Bare* is how it was done; *in doubt*, code or a person decides.
 
 ${incidents.map(section).join('\n')}`;
 }
@@ -55,9 +55,10 @@ Landed: ${landed}${wanted === 1 ? '' : `, wanted ${wanted}`}.${ownContract(name,
 function ownContract(name: string, incident: Incident): string {
   if (incident.script !== undefined) return `\n\n${scriptOf(name, incident.script)}`;
   const terms = contractOf(incident).match(termLine) ?? [];
-  const program = ` ([program](../../${name}))`;
   // The rest of a contract's excerpt is scenery of the test.
-  return terms.length === 0 ? program : ` \`${terms.join(', ')}\`${program}`;
+  return terms.length === 0
+    ? ` [Program](../../${name}).`
+    : ` [Contract](../../${name}): \`${terms.join(', ')}\``;
 }
 
 const termLine =
