@@ -1,5 +1,19 @@
 // The path of a call: one pipeline for all of them.
 
+export {
+  type Ambient,
+  ambient,
+  handoff,
+  type Inherited,
+  namedCaller,
+  noAmbient,
+  nobody,
+  type RecordedIdentity,
+  readCaller,
+  runAs,
+  within,
+  withoutUndefined,
+} from './ambient.ts';
 export type { Attempt } from './attempt.ts';
 export {
   Call,
@@ -20,6 +34,7 @@ export type {
   TicketReports,
 } from './detached.ts';
 export { isSameCode } from './doubt.ts';
+export { findInstant } from './modes/inner-calls.ts';
 export { isCallsNamespace, isTraceable, isUnique } from './modes/original-turn.ts';
 export { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts';
 export { emptyReceipt, formatRef, type Receipt, type Result } from './receipt.ts';
@@ -34,5 +49,5 @@ export {
 } from './run-tool.ts';
 export type { AttemptContext } from './sending/context.ts';
 export { describeError, toStoredResult } from './settle.ts';
-export { currentCall } from './sharing.ts';
 export { noStepsError, type RunStep, type StepOptions, type StepWork } from './steps.ts';
+export { currentCall } from './surroundings.ts';

@@ -16,6 +16,7 @@ import type { Env } from './env.ts';
 import { runAttempt } from './execute.ts';
 import { createHabit } from './habit.ts';
 import { refuseInDoubt } from './in-doubt-error.ts';
+import { identityInside } from './modes/inner-calls.ts';
 import { observe } from './modes/observe.ts';
 import { findOriginalTurn, runInOriginalTurn } from './modes/original-turn.ts';
 import { readOrStart } from './modes/read-first.ts';
@@ -33,6 +34,7 @@ import {
 import { replay, replayCached } from './replay.ts';
 import { type Body, isLate, runTool, type Try } from './run-tool.ts';
 import { type ActiveCall, createSharing, waitForResult } from './sharing.ts';
+import { changed, surrounding } from './surroundings.ts';
 import { type NextStep, wait, waitForOtherCaller } from './wait.ts';
 import { createWork, type Work } from './work.ts';
 
@@ -83,11 +85,9 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 
   function run(call: Call): Result | Promise<Result> {
     const { contract, onReplay } = call.tool;
-    if (contract.effect === 'read')
-      return contract.mode === 'enforce' ? runRepeatable(env, call) : runUnguarded(env, call);
-    if (contract.mode === 'off') return work.track(runUnguarded(env, call, { unguarded: true }));
+    if (contract.effect === 'read' || contract.mode !== 'enforce')
+      return surrounding.run(changed({ identity: identityInside(call, clock) }), runAside, call);
     const problem = findProblem(call);
-    if (contract.mode === 'observe') return work.track(observe(env, work, sharing.startAlone(call), problem));
     if (problem !== undefined) return refuse(call, undefined, problem);
     const originalTurn = findOriginalTurn(env, call);
     if (originalTurn !== undefined) return work.track(runInOriginalTurn(call, originalTurn, run));
@@ -103,6 +103,14 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       return read.result;
     }
     return start(call, known);
+  }
+
+  /** Reads, and calls that are only observed. */
+  function runAside(call: Call): Promise<Result> {
+    const { effect, mode } = call.tool.contract;
+    if (effect === 'read') return mode === 'enforce' ? runRepeatable(env, call) : runUnguarded(env, call);
+    if (mode === 'off') return work.track(runUnguarded(env, call, { unguarded: true }));
+    return work.track(observe(env, work, sharing.startAlone(call), findProblem(call)));
   }
 
   async function runWith(call: Call, body: Body): Promise<Result> {
@@ -148,16 +156,25 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   function start(call: Call, known: LostAnswer | undefined): Promise<Result> {
     const shared = sharing.join(call);
     if (shared !== undefined) return shared;
-    if (isLate(call, clock)) return work.track(answerLate(env, call, startAlone));
+    const identity = identityInside(call, clock);
+    if (isLate(call, clock))
+      return work.track(surrounding.run(changed({ identity }), answerLate, env, call, startAlone));
     const active = sharing.start(call);
-    active.result = sharing.context.run(active, loop, active, toolBody, firstPurpose, known);
+    active.result = surrounding.run(
+      changed({ identity, call: active }),
+      loop,
+      active,
+      toolBody,
+      firstPurpose,
+      known,
+    );
     return waitForResult(call, active);
   }
 
   /** Starts an execution that no equal call shares. */
   function startAlone(call: Call, body: Body, purpose: Purpose, known?: LostAnswer): Promise<Result> {
     const active = sharing.startAlone(call);
-    active.result = sharing.context.run(active, loop, active, body, purpose, known);
+    active.result = surrounding.run(changed({ call: active }), loop, active, body, purpose, known);
     return active.result;
   }
 

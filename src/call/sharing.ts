@@ -1,7 +1,6 @@
 // The calls that this process is executing: equal calls share one execution, each caller may leave it, and a call from
 // inside its own run is refused instead of waiting for itself.
 
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../core/clock.ts';
 import { decodeResult, encodeResult } from '../core/codec/codec.ts';
 import { isRepeatable } from '../core/contract/words.ts';
@@ -13,15 +12,8 @@ import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
 import { type Result, refuse } from './receipt.ts';
 import { deadlockError, inFlightError, leftBehindError } from './refusals.ts';
+import { surroundings } from './surroundings.ts';
 import type { Closable } from './work.ts';
-
-/** One for all ledgers: a tool of one may call a tool of another, or one in a transaction. */
-const context = new AsyncLocalStorage<ActiveCall | undefined>();
-
-/** The innermost call, of any ledger, from whose run the code that runs now was started. */
-export function currentCall(): object | undefined {
-  return context.getStore();
-}
 
 /** One call in execution, and all the callers who share it. */
 export class ActiveCall implements Closable {
@@ -53,7 +45,7 @@ export class ActiveCall implements Closable {
     const { signal } = leader;
     this.leader = leader;
     this.home = home;
-    this.outer = context.getStore();
+    this.outer = surroundings().call;
     this.abandoned = signal === undefined || !isShared ? undefined : new AbortController();
     this.call = this.abandoned === undefined ? leader : leader.with({ signal: this.abandoned.signal });
     this.result = undefined;
@@ -76,8 +68,6 @@ export interface Sharing {
   start(call: Call): ActiveCall;
   /** Starts a call that is executed in another way than its equals, so that none may join. */
   startAlone(call: Call): ActiveCall;
-  /** Effects run in the context of their call, so that calls from inside can be recognised. */
-  readonly context: AsyncLocalStorage<ActiveCall | undefined>;
   end(active: ActiveCall): void;
   /** The code that runs now was started by an execution of this key that is not over yet. */
   isReentrant(call: Call): boolean;
@@ -93,7 +83,7 @@ export function createSharing(clock: Clock): Sharing {
   /** The calls from whose runs the code that runs now was started, innermost first. */
   function listOuterCalls(): readonly ActiveCall[] {
     const found: ActiveCall[] = [];
-    for (let active = context.getStore(); active !== undefined; active = active.outer)
+    for (let active = surroundings().call; active !== undefined; active = active.outer)
       if (!active.isOver && active.home === activeCalls) found.push(active);
     return found;
   }
@@ -137,7 +127,6 @@ export function createSharing(clock: Clock): Sharing {
       return active;
     },
     startAlone: (call) => new ActiveCall(call, activeCalls, false),
-    context,
     end(active) {
       const { namespace, key } = active.leader;
       active.isOver = true;
@@ -145,7 +134,7 @@ export function createSharing(clock: Clock): Sharing {
       if (activeCalls.get(namespace, key) === active) activeCalls.delete(namespace, key);
     },
     isReentrant: (call) =>
-      context.getStore() !== undefined && listOuterCalls().some((outer) => hasSameKey(outer, call)),
+      surroundings().call !== undefined && listOuterCalls().some((outer) => hasSameKey(outer, call)),
     isNested: () => listOuterCalls().length > 0,
     outerContract: (call) =>
       listOuterCalls().find((outer) => !hasSameKey(outer, call))?.leader.tool.contract.name,

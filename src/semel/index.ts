@@ -1,9 +1,8 @@
 // The public object, built from everything below it.
 
+export { type Ambient, ambient, findInstant, namedCaller, nobody, runAs } from '../call/index.ts';
 export type { Begun, OpenAttempt } from './begin.ts';
-export { type Ambient, ambient, namedCaller, nobody, runAs } from './calls/ambient.ts';
 export { noOptions } from './calls/call-identity.ts';
-export { findInstant } from './calls/inner-calls.ts';
 export type { KeyInfo } from './calls/key-info.ts';
 export { toRecordedCall } from './calls/recorded-call.ts';
 export type {

@@ -1,6 +1,14 @@
 // The public object: tools, `once`, identity, records and doubts.
 
-import { type AttemptContext, type Call, createPipeline, type RunStep } from '../call/index.ts';
+import {
+  type Ambient,
+  type AttemptContext,
+  type Call,
+  createPipeline,
+  handoff,
+  type RunStep,
+  within,
+} from '../call/index.ts';
 import { systemClock, systemRandom } from '../core/clock.ts';
 import { describeThrown } from '../core/contract/classify.ts';
 import type { ContractDefaults, IfBusy } from '../core/contract/contract.ts';
@@ -14,10 +22,8 @@ import { createLedger, type EventName, eventNames, type SemelEvents } from '../l
 import { lifeOf } from '../store/process-life.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type Begun, begin } from './begin.ts';
-import { type Ambient, handoff, within } from './calls/ambient.ts';
 import { createCallFactory } from './calls/call-factory.ts';
 import { noOptions } from './calls/call-identity.ts';
-import { withInnerCalls } from './calls/inner-calls.ts';
 import { describeKey, type KeyInfo } from './calls/key-info.ts';
 import type {
   ArgsOf,
@@ -147,8 +153,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     mayRunUnguarded: options.unguarded ?? true,
     warn: warnDuringCall,
   };
-  const shortest = createPipeline({ ledger, ...pipelineOptions, runStep });
-  const pipeline = withInnerCalls(shortest, clock);
+  const pipeline = createPipeline({ ledger, ...pipelineOptions, runStep });
   const defaults: ContractDefaults = {
     ...mode.defaults,
     ...options.defaults,
@@ -251,7 +256,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
   }
 
   if (mode.announcement !== undefined) warnOnce(mode.announcement);
-  const entry: CallEntry = { run: pipeline.run, runHere: shortest.run };
+  const entry: CallEntry = { run: pipeline.run };
   const toolbox = createToolbox({
     defaults,
     isDevelopment: mode.isDevelopment,
@@ -420,18 +425,16 @@ export function createSemel(options: SemelOptions = {}): Semel {
     listTools: toolbox.list,
     wrapCalls(wrap) {
       const { run, runWith, runAfter } = pipeline;
-      const { runHere } = entry;
       pipeline.run = (call) => wrap(call, () => run(call));
       pipeline.runWith = async (call, body) => wrap(call, () => runWith(call, body));
       pipeline.runAfter = async (call, before) => wrap(call, () => runAfter(call, before));
       entry.run = pipeline.run;
-      entry.runHere = (call) => wrap(call, () => runHere(call));
     },
     pipelineOn(other) {
       const book = createLedger({ store: other, clock, random, cache: { maxBytes: 0, maxAgeMs: 0 } });
       return {
         ledger: book,
-        pipeline: withInnerCalls(createPipeline({ ledger: book, ...pipelineOptions }), clock),
+        pipeline: createPipeline({ ledger: book, ...pipelineOptions }),
       };
     },
   };

@@ -4,9 +4,11 @@
 import {
   type Call,
   describeError,
+  findInstant,
   isSameCode,
   type Pipeline,
   type Result,
+  runAs,
   type Tool,
 } from '../call/index.ts';
 import { decodeResult } from '../core/codec/codec.ts';
@@ -15,8 +17,6 @@ import type { SemelError } from '../core/errors.ts';
 import { items } from '../core/paging.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
-import { runAs } from './calls/ambient.ts';
-import { findInstant } from './calls/inner-calls.ts';
 import { recordedIdentity, toRecordedCall } from './calls/recorded-call.ts';
 import { checkArgs } from './calls/validation.ts';
 import type { KnownTool } from './toolbox.ts';

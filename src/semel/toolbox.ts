@@ -8,6 +8,7 @@ import {
   type Result,
   type RunStep,
   type Tool,
+  withoutUndefined,
 } from '../call/index.ts';
 import { listErrorCodes } from '../core/contract/classify.ts';
 import { type ContractDefaults, defineContract, type IfBusy } from '../core/contract/contract.ts';
@@ -15,9 +16,7 @@ import { checkKnown, fieldNames } from '../core/contract/known-fields.ts';
 import type { StandardSchema } from '../core/contract/standard-schema.ts';
 import { isSemelError, SemelError, withReceipt } from '../core/errors.ts';
 import { isGeneratorFunction } from '../core/plain.ts';
-import { withoutUndefined } from './calls/ambient.ts';
 import { noOptions } from './calls/call-identity.ts';
-import { belongsHere } from './calls/inner-calls.ts';
 import { createContractWarnings } from './contract-warnings.ts';
 import type { CallOptions, ClassifyTable, ToolDefinition, ToolFunction } from './definition.ts';
 import type { OnceTerms } from './options.ts';
@@ -64,8 +63,6 @@ export type AnyDefinition = ToolDefinition<unknown, unknown, unknown, IfBusy, St
 /** Where calls enter the pipeline. Not constant: tracing wraps it, and the usual call pays nothing for that. */
 export interface CallEntry {
   run: (call: Call) => Result | Promise<Result>;
-  /** The same, a step shorter, for a call that belongs where the code around it does. */
-  runHere: (call: Call) => Result | Promise<Result>;
 }
 
 export interface ToolboxSource {
@@ -133,13 +130,7 @@ export function createToolbox({
     let calling: Result | Promise<Result>;
     try {
       const call = prepare(known, args, options);
-      calling = pace(
-        call instanceof Promise
-          ? call.then(entry.run)
-          : belongsHere(call)
-            ? entry.runHere(call)
-            : entry.run(call),
-      );
+      calling = pace(call instanceof Promise ? call.then(entry.run) : entry.run(call));
     } catch (error) {
       calling = pace(Promise.reject(error));
     }

@@ -254,7 +254,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
       return;
     }
     const slot = workers.indexOf(worker);
-    // As `semel/calls/inner-calls.ts` does: calls from inside a run are the outer caller's, unless they say otherwise.
+    // As `call/modes/inner-calls.ts` does: calls from inside a run are the outer caller's, unless they say otherwise.
     const words = { wish: wishOf(inner), caller: callerOf(inner) ?? asked.caller };
     await makeCall(sim, { ...words, plan: inner, slot, byHand: false, final: false }).over;
   }

@@ -95,7 +95,7 @@ export function startWorker(
     isDevelopment: false,
     warnOnce: () => undefined,
     prepare: notHere,
-    entry: { run: notHere, runHere: notHere },
+    entry: { run: notHere },
     clone: notHere,
   });
   const source = { namespace, address: () => undefined, permissions: [], now: () => clock.now(), limits };

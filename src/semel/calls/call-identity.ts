@@ -1,6 +1,6 @@
 // Resolves a call's identity from its options and the ambient identity, and refuses calls without the required permissions.
 
-import type { Identity } from '../../call/index.ts';
+import { ambient, type Identity, type Inherited, noAmbient, readCaller } from '../../call/index.ts';
 import { toInstant } from '../../core/clock.ts';
 import type { Contract } from '../../core/contract/contract.ts';
 import { checkMeant, fieldNames } from '../../core/contract/known-fields.ts';
@@ -9,7 +9,6 @@ import { SemelError } from '../../core/errors.ts';
 import { describeKind } from '../../core/plain.ts';
 import { checkText } from '../../core/text.ts';
 import type { CallOptions } from '../definition.ts';
-import { type Ambient, ambient, noAmbient, readCaller } from './ambient.ts';
 
 export interface CallIdentity {
   readonly identity: Identity;
@@ -73,7 +72,7 @@ const noIdentity: CallIdentity = {
 };
 
 /** Calls without options mostly share one ambient identity. */
-let lastAmbient: Ambient | undefined;
+let lastAmbient: Inherited | undefined;
 let lastIdentity: CallIdentity = noIdentity;
 
 export const noOptions: CallOptions = Object.freeze({});

@@ -1,8 +1,7 @@
 // The call that a record is about, for somebody else than its caller: a sweep, or an executor that reports.
 
-import { Call, type Tool, unstoredMaker } from '../../call/index.ts';
+import { Call, type RecordedIdentity, type Tool, unstoredMaker } from '../../call/index.ts';
 import type { StoredRecord } from '../../store/store.ts';
-import type { RecordedIdentity } from './ambient.ts';
 
 export function toRecordedCall(tool: Tool, record: StoredRecord, args: unknown): Call {
   const parts = {

@@ -1,14 +1,14 @@
 // The identity of the code that runs now: caller, conversation, turn and run. A hand-off carries it to another process, so
 // that two deliveries of one task have the same identity.
 
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { digestCaller } from '../../core/caller.ts';
-import { toInstant } from '../../core/clock.ts';
-import { checkKnown, fieldNames } from '../../core/contract/known-fields.ts';
-import { SemelError } from '../../core/errors.ts';
-import { shortDigest } from '../../core/key/key.ts';
-import { checkText } from '../../core/text.ts';
+import { digestCaller } from '../core/caller.ts';
+import { toInstant } from '../core/clock.ts';
+import { checkKnown, fieldNames } from '../core/contract/known-fields.ts';
+import { SemelError } from '../core/errors.ts';
+import { shortDigest } from '../core/key/key.ts';
+import { checkText } from '../core/text.ts';
+import { changed, surrounding, surroundings } from './surroundings.ts';
 
 export interface Ambient {
   readonly conversation?: string;
@@ -33,27 +33,28 @@ const ambientFields = fieldNames<Ambient>({
   caller: true,
 });
 
-const current = new AsyncLocalStorage<Ambient>();
 const version = 'semel1.';
 
-/** Its `caller` is a digest, as everywhere below. */
-export function ambient(): Ambient {
-  return current.getStore() ?? inherited();
+/** What calls inherit. Its `caller` is a digest. */
+export type Inherited = { readonly [K in keyof Ambient]?: Ambient[K] | undefined };
+
+export function ambient(): Inherited {
+  return surroundings().identity ?? inherited();
 }
 
 /** The caller that the program named itself, not the one inherited from the process that started it. */
 export function namedCaller(): string | undefined {
-  const caller = current.getStore()?.caller;
+  const caller = surroundings().identity?.caller;
   return caller === inherited().caller ? undefined : caller;
 }
 
 /** For a program that names no identity. */
-export const noAmbient: Ambient = Object.freeze({});
+export const noAmbient: Inherited = Object.freeze({});
 
-let processAmbient: Ambient | undefined;
+let processAmbient: Inherited | undefined;
 
 /** All calls of a process that `semel run` started belong to that run, unless the program says otherwise. */
-function inherited(): Ambient {
+function inherited(): Inherited {
   // Read once: every read of the environment is a system call.
   if (processAmbient === undefined) {
     const { SEMEL_CONTEXT: context } = process.env;
@@ -79,10 +80,13 @@ export function within<T>(identity: Ambient | string, work: () => T): T {
   // A turn named here comes with its own `weak`.
   const inherited = sameConversation && inner.turn === undefined ? { turn, weak } : {};
   const caller = isHandoff ? (outer.caller ?? inner.caller) : readCaller(inner);
-  return current.run(
-    { ...outer, ...withoutUndefined(inherited), ...withoutUndefined(inner), ...withoutUndefined({ caller }) },
-    work,
-  );
+  const known = {
+    ...outer,
+    ...withoutUndefined(inherited),
+    ...withoutUndefined(inner),
+    ...withoutUndefined({ caller }),
+  };
+  return surrounding.run(changed({ identity: known }), work);
 }
 
 /** The identity in a record, for a call that another process continues. The caller is a digest. */
@@ -105,7 +109,7 @@ export function runAs<T>(
 ): T {
   const { permissions } = ambient();
   const isNobody = identity === nobody && permissions === undefined;
-  return current.run(isNobody ? noAmbient : withoutUndefined({ permissions, ...identity }), work);
+  return surrounding.run(changed({ identity: isNobody ? noAmbient : { permissions, ...identity } }), work);
 }
 
 /** Returns a digest: the caller may be a name or a token. */
