@@ -37,7 +37,7 @@ from .errors import (
     StoreUnavailable,
     Unrecorded,
 )
-from .lease import AsyncHeartbeat, Heartbeat, Lease
+from .lease import AsyncHeartbeat, Heartbeat, Lease, Moment
 from .transport import Request
 
 R = TypeVar("R")
@@ -108,8 +108,8 @@ class Call:
 class Begun:
     outcome: str
     answer: dict[str, Any]
-    #: When it was asked for, by `time.monotonic()`.
-    asked: float = field(default_factory=time.monotonic)
+    #: When it was asked for.
+    asked: Moment = field(default_factory=Moment)
 
     @property
     def is_claimed(self) -> bool:
@@ -141,7 +141,7 @@ class Claim:
             wait = max(0.0, patience)
             try:
                 patient = {"waitMs": int(wait * 1000)} if call.wait > 0 else {}
-                asked = time.monotonic()
+                asked = Moment()
                 answer = yield Request(call.path, {**self._body, **patient}, timeout=wait + 30)
                 self._begun = Begun(str(answer["outcome"]), answer, asked)
                 return self._begun
@@ -277,7 +277,7 @@ class _Base:
 
     def _renew(self) -> Talk[bool]:
         """Whether it is worth renewing again."""
-        asked = time.monotonic()
+        asked = Moment()
         try:
             yield Request(
                 "/v1/renew", {"attempt": self._ticket}, timeout=self._lease.request_timeout, patience=self._lease.seconds / 3
@@ -294,7 +294,7 @@ class _Base:
         """A program that waited or was stopped since it asked may start nothing that another worker has taken over."""
         if not self._is_claimed or self._lease.is_young:
             return
-        asked = time.monotonic()
+        asked = Moment()
         yield Request("/v1/renew", {"attempt": self._ticket})
         self._lease.renewed(asked)
 

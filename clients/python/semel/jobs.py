@@ -40,7 +40,7 @@ from .client import Client, Talk, default_client
 from .encoding import encode, restore
 from .errors import ContractInvalid, Failed, NotCanonical, SemelError, Unrecorded
 from .identity import within
-from .lease import AsyncHeartbeat, Heartbeat, Lease
+from .lease import AsyncHeartbeat, Heartbeat, Lease, Moment
 from .tools import Duration, _Shape, check_name, milliseconds
 from .transport import Request
 
@@ -65,13 +65,13 @@ class JobOutcome(Generic[R]):
 class _Run:
     """What the function of a job may know."""
 
-    def __init__(self, client: Client, name: str, answer: dict[str, Any], asked: float | None = None) -> None:
+    def __init__(self, client: Client, name: str, answer: dict[str, Any], asked: Moment | None = None) -> None:
         self._client = client
         self._name = name
         self._steps = Running()
         self._ticket = str(answer["attempt"])
         self._lock = str(answer["lock"])
-        self._lease = Lease(float(answer["leaseMs"]) / 1000, time.monotonic() if asked is None else asked)
+        self._lease = Lease(float(answer["leaseMs"]) / 1000, asked or Moment())
         #: `2026-06-19`, `2026-06-19T09:00+02:00`, `ever`.
         self.slot = str(answer["slot"])
         #: The slot's local date.
@@ -92,7 +92,7 @@ class _Run:
         return [{"attempt": self._ticket}, {"attempt": self._lock}]
 
     def _renew(self) -> Talk[bool]:
-        asked = time.monotonic()
+        asked = Moment()
         try:
             answer = yield Request(
                 "/v1/renew", {"items": self._both}, timeout=self._lease.request_timeout, patience=self._lease.seconds / 3
@@ -111,7 +111,7 @@ class _Run:
         if self._lease.is_young:
             return
         for ticket in self._both:
-            asked = time.monotonic()
+            asked = Moment()
             yield Request("/v1/renew", ticket)
             self._lease.renewed(asked)
 
@@ -236,12 +236,12 @@ class _JobClaim:
         self._client = client
         self._body = body
         self._answer: dict[str, Any] | None = None
-        self.asked = 0.0
+        self.asked: Moment | None = None
         self.is_refused = False
         self.is_started = False
 
     def ask(self) -> Talk[dict[str, Any]]:
-        self.asked = time.monotonic()
+        self.asked = Moment()
         try:
             self._answer = yield Request("/v1/jobs/begin", self._body)
         except SemelError:

@@ -13,17 +13,32 @@ from types import TracebackType
 from .client import Client, Talk
 
 
+class Moment:
+    """Now, by both clocks: the monotonic one stops while the machine sleeps. A wall clock that is set forward costs a renewal."""
+
+    def __init__(self) -> None:
+        self._mono = time.monotonic()
+        self._wall = time.time()
+
+    @property
+    def age(self) -> float:
+        return max(time.monotonic() - self._mono, time.time() - self._wall)
+
+
+#: Waits do not count while the machine sleeps either: after it wakes up, its effects may run this long under a lost lease.
+_LONGEST_PAUSE = 10.0
+
+
 class Lost(threading.Event):
     """Set when another worker may take over. A program that was stopped goes on before the thread that renews its lease: where
     the lease has ended, it is set, until a renewal says that nobody took over."""
 
-    def __init__(self, until: float) -> None:
+    def __init__(self, left: Callable[[], float]) -> None:
         super().__init__()
-        #: By `time.monotonic()`.
-        self.until = until
+        self._left = left
 
     def is_set(self) -> bool:
-        return super().is_set() or time.monotonic() >= self.until
+        return super().is_set() or self._left() <= 0
 
     def wait(self, timeout: float | None = None) -> bool:
         end = math.inf if timeout is None else time.monotonic() + timeout
@@ -31,23 +46,28 @@ class Lost(threading.Event):
             now = time.monotonic()
             if now >= end:
                 return False
-            super().wait(min(self.until - now, end - now, threading.TIMEOUT_MAX))
+            super().wait(min(max(0.0, self._left()), end - now, _LONGEST_PAUSE))
         return True
 
 
 class Lease:
     """Counted from when it was asked for, and no longer than the timeout, after which nothing renews it."""
 
-    def __init__(self, seconds: float, asked: float, timeout: float | None = None) -> None:
+    def __init__(self, seconds: float, asked: Moment, timeout: float | None = None) -> None:
         self.seconds = seconds
         self._asked = asked
-        self._deadline = math.inf if timeout is None else time.monotonic() + timeout
-        self.lost = Lost(0)
-        self.renewed(asked)
+        self._started = Moment()
+        self._timeout = math.inf if timeout is None else timeout
+        self.lost = Lost(self._left)
+        third = seconds / 3
+        #: Between looks whether it is due. Its third is a whole number of them.
+        self.pause = third / math.ceil(third / _LONGEST_PAUSE)
 
-    def renewed(self, asked: float) -> None:
+    def _left(self) -> float:
+        return min(self.seconds - self._asked.age, self._timeout - self._started.age)
+
+    def renewed(self, asked: Moment) -> None:
         self._asked = asked
-        self.lost.until = min(asked + self.seconds, self._deadline)
 
     @property
     def request_timeout(self) -> float:
@@ -57,7 +77,12 @@ class Lease:
     @property
     def is_young(self) -> bool:
         """Whether an effect may start under it without asking again."""
-        return time.monotonic() - self._asked < self.seconds / 3
+        return self._asked.age < self.seconds / 3
+
+    @property
+    def is_due(self) -> bool:
+        """Whether to renew it now. A look may come a little early."""
+        return self._asked.age > self.seconds / 3 - self.pause / 2
 
 
 class Heartbeat:
@@ -65,7 +90,7 @@ class Heartbeat:
 
     def __init__(self, client: Client, lease: Lease, renew: Callable[[], Talk[bool]]) -> None:
         self._client = client
-        self._pause = lease.seconds / 3
+        self._lease = lease
         self._renew = renew
         self._is_over = False
         self._over = threading.Event()
@@ -87,9 +112,11 @@ class Heartbeat:
         self._over.set()
 
     def _beat(self) -> None:
-        while not self._over.wait(self._pause):
+        while not self._over.wait(self._lease.pause):
             if self._is_over or not self._is_held():
                 return
+            if not self._lease.is_due:
+                continue
             try:
                 if not self._client.drive(self._renew()):
                     return
@@ -107,7 +134,7 @@ class AsyncHeartbeat:
 
     def __init__(self, client: Client, lease: Lease, renew: Callable[[], Talk[bool]]) -> None:
         self._client = client
-        self._pause = lease.seconds / 3
+        self._lease = lease
         self._renew = renew
         self._task: asyncio.Task[None] | None = None
 
@@ -126,7 +153,9 @@ class AsyncHeartbeat:
 
     async def _beat(self) -> None:
         while True:
-            await asyncio.sleep(self._pause)
+            await asyncio.sleep(self._lease.pause)
+            if not self._lease.is_due:
+                continue
             try:
                 if not await self._client.drive_async(self._renew()):
                     return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import threading
@@ -23,14 +24,20 @@ class TimeLimit(Exception):
 
 
 STOPPED = """
-import asyncio, os, signal, sys
+import asyncio, os, signal, sys, time
 import semel, semel.calls
 
-kind, point = sys.argv[1], sys.argv[2]
+kind, point, how = sys.argv[1], sys.argv[2], sys.argv[4]
+monotonic, asleep = time.monotonic, [0]
+# As on a machine that sleeps.
+time.monotonic = lambda: monotonic() - asleep[0]
 
 def stop(at):
     if at == point:
+        before = monotonic()
         os.kill(os.getpid(), signal.SIGSTOP)
+        if how == "asleep":
+            asleep[0] += monotonic() - before
 
 begin = semel.calls._Base.__init__
 def stop_before_start(*args):
@@ -215,35 +222,52 @@ class Interrupts(Place):
         wait_until(lambda: not any("heartbeat" in each.name for each in threading.enumerate()), "the heartbeat ends")
         self.assertEqual(tool(1), 1)
 
-    def test_a_program_that_was_stopped_starts_nothing_that_another_one_did(self) -> None:
-        for kind in ("sync", "async"):
-            for point, then in (("before start", ["LEASE_LOST"]), ("in effect", ["lost", "done"])):
-                with self.subTest(kind=kind, point=point):
-                    (self.folder / "effects").unlink(missing_ok=True)
-                    stopped = self.start(STOPPED, kind, point, point)
-                    wait_until(lambda: is_stopped(stopped.pid), "it is stopped")
-                    time.sleep(2.1)
-                    self.assertEqual(self.finish(self.start(STOPPED, kind, "never", point)).split(), ["held", "done"])
-                    os.kill(stopped.pid, signal.SIGCONT)
-                    self.assertEqual(self.finish(stopped).split(), then)
-                    self.assertEqual(len(self.effects), 1 if point == "before start" else 2)
+    def test_a_program_that_was_stopped_or_asleep_starts_nothing_that_another_one_did(self) -> None:
+        cases = itertools.product(("sync", "async"), ("before start", "in effect"), ("stopped", "asleep"))
+        for kind, point, how in cases:
+            with self.subTest(kind=kind, point=point, how=how):
+                (self.folder / "effects").unlink(missing_ok=True)
+                id = f"{point}, {how}"
+                stopped = self.start(STOPPED, kind, point, id, how)
+                wait_until(lambda: is_stopped(stopped.pid), "it is stopped")
+                time.sleep(2.1)
+                self.assertEqual(self.finish(self.start(STOPPED, kind, "never", id, how)).split(), ["held", "done"])
+                os.kill(stopped.pid, signal.SIGCONT)
+                then = ["LEASE_LOST"] if point == "before start" else ["lost", "done"]
+                self.assertEqual(self.finish(stopped).split(), then)
+                self.assertEqual(len(self.effects), 1 if point == "before start" else 2)
 
 
 class Leases(unittest.TestCase):
     def test_it_is_lost_while_it_has_ended_unrenewed(self) -> None:
-        held = lease.Lease(0.2, time.monotonic())
+        held = lease.Lease(0.2, lease.Moment())
         self.assertFalse(held.lost.is_set())
         self.assertFalse(held.lost.wait(0.01))
         self.assertTrue(held.lost.wait(30))
-        held.renewed(time.monotonic() + 30)
+        held.renewed(ago(-30))
         self.assertFalse(held.lost.is_set())
         held.lost.set()
         self.assertTrue(held.lost.wait(0))
 
     def test_it_counts_from_when_it_was_asked_for_and_ends_with_the_timeout(self) -> None:
-        self.assertTrue(lease.Lease(10, time.monotonic() - 11).lost.is_set())
-        self.assertTrue(lease.Lease(60, time.monotonic(), 0).lost.is_set())
-        self.assertFalse(lease.Lease(60, time.monotonic() - 30).is_young)
+        self.assertTrue(lease.Lease(10, ago(11)).lost.is_set())
+        self.assertTrue(lease.Lease(60, lease.Moment(), 0).lost.is_set())
+        self.assertFalse(lease.Lease(60, ago(30)).is_young)
+
+    def test_after_a_sleep_of_the_machine_it_is_renewed_soon(self) -> None:
+        held = lease.Lease(3_600, lease.Moment())
+        self.assertLessEqual(held.pause, 10)
+        self.assertFalse(held.is_due)
+        with unittest.mock.patch("time.time", lambda before=time.time(): before + 3_700):
+            self.assertTrue(held.is_due)
+            self.assertTrue(held.lost.wait(0))
+
+
+def ago(seconds: float) -> lease.Moment:
+    moment = lease.Moment()
+    moment._mono -= seconds
+    moment._wall -= seconds
+    return moment
 
 
 def is_stopped(pid: int) -> bool:
