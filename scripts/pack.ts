@@ -1,4 +1,4 @@
-// The package as a user gets it: `npm pack` builds first (prepare), so the tarball is never stale.
+// The package as a user gets it: `npm pack` builds first (prepack), so the tarball is never stale.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -64,6 +64,13 @@ describe('what is in it', () => {
     expect(dead).toEqual([]);
   });
 
+  // Since npm 11.19. `prepare` counts where the package comes from a tarball or from git.
+  test('has no script that npm asks a user to approve', () => {
+    const { scripts } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
+    const asked = ['preinstall', 'install', 'postinstall', 'prepare'];
+    expect(Object.keys(scripts).filter((name) => asked.includes(name))).toEqual([]);
+  });
+
   test('is code, declarations and what a user reads: no source, test or page about the inside', () => {
     const others = listed().filter(
       (file) =>
