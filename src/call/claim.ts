@@ -1,6 +1,7 @@
 // One claim under one token: why it is made, what it asks for, and how it is released if its caller does not wait for the
 // answer.
 
+import { onAbort } from '../core/abort.ts';
 import { recordVersion } from '../core/contract/version.ts';
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { findDrift } from '../core/key/identity.ts';
@@ -71,9 +72,7 @@ export class PendingRead<Reply = Loss | undefined> implements Requester<Reply>, 
   orAbandon<Answer>(answering: Promise<Answer>): Promise<Answer> {
     const { signal } = this.call;
     if (signal === undefined) return answering;
-    const giveUp = () => this.abandonWith(abortedError(this.call));
-    const unlisten = () => signal.removeEventListener('abort', giveUp);
-    signal.addEventListener('abort', giveUp);
+    const unlisten = onAbort(signal, () => this.abandonWith(abortedError(this.call)));
     answering.then(unlisten, unlisten);
     return answering;
   }

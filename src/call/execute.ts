@@ -1,6 +1,7 @@
 // Runs an attempt under a won claim: the effect, or first `verify`, which says whether an earlier attempt landed. If the
 // effect ends in doubt, `verify` is asked before the claim is settled.
 
+import { onAbort } from '../core/abort.ts';
 import { formatDuration } from '../core/contract/duration.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { isSemelError, type SemelError } from '../core/errors.ts';
@@ -170,8 +171,7 @@ function stopWithCaller(attempt: Attempt): (() => void) | undefined {
     else attempt.end(abortedError(call));
   };
   if (signal.aborted) giveUp();
-  signal.addEventListener('abort', giveUp, { once: true });
-  return () => signal.removeEventListener('abort', giveUp);
+  return onAbort(signal, giveUp);
 }
 
 function describeEarly(lagMs = 0): string {

@@ -1,6 +1,7 @@
 // The calls that this process is executing: equal calls share one execution, each caller may leave it, and a call from
 // inside its own run is refused instead of waiting for itself.
 
+import { onAbort } from '../core/abort.ts';
 import type { Clock } from '../core/clock.ts';
 import { decodeResult, encodeResult } from '../core/codec/codec.ts';
 import { isRepeatable } from '../core/contract/words.ts';
@@ -209,10 +210,10 @@ export function waitForResult(call: Call, active: ActiveCall, clock?: Clock): Pr
     const tooLong = () => leave(undefined, () => inFlightError(call, active.attempt?.record), true);
     const timer = patience?.clock.setTimeout(tooLong, patience.waitMs);
     const end = () => {
-      signal?.removeEventListener('abort', giveUp);
+      unlisten();
       if (timer !== undefined) patience?.clock.clearTimeout(timer);
     };
-    signal?.addEventListener('abort', giveUp);
+    const unlisten = onAbort(signal, giveUp);
     result.then(resolve, reject).finally(end);
   });
 }

@@ -2,6 +2,7 @@
 // serves them all. A system timer per call would cost more than its claim.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { onAbort } from '../core/abort.ts';
 import type { Clock } from '../core/clock.ts';
 import { type Link, LinkedList } from '../core/linked-list.ts';
 
@@ -40,11 +41,11 @@ export function sleep(
     if (signals.some((signal) => signal?.aborted)) return resolve();
     const end = () => {
       clock.clearTimeout(timer);
-      for (const signal of signals) signal?.removeEventListener('abort', end);
+      for (const unlisten of unlisteners) unlisten();
       resolve();
     };
     const timer = clock.setTimeout(end, ms, background);
-    for (const signal of signals) signal?.addEventListener('abort', end);
+    const unlisteners = signals.map((signal) => onAbort(signal, end));
   });
 }
 

@@ -17,6 +17,7 @@ import {
   tellPartial,
   timeoutError,
 } from '../call/index.ts';
+import { onAbort } from '../core/abort.ts';
 import type { Clock } from '../core/clock.ts';
 import { makeReadable } from '../core/contract/classify.ts';
 import { SemelError } from '../core/errors.ts';
@@ -183,11 +184,11 @@ function createExternalRun<Value>(
     const timer = Number.isFinite(contract.timeoutMs)
       ? clock.setTimeout(() => fail(timeoutError(contract)), contract.timeoutMs, 'background')
       : undefined;
-    closing.addEventListener('abort', forgotten);
+    const unlisten = onAbort(closing, forgotten);
     if (closing.aborted) forgotten();
     const ended = () => {
       clock.clearTimeout(timer);
-      closing.removeEventListener('abort', forgotten);
+      unlisten();
     };
     effect.then(ended, ended);
   }

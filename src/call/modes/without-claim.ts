@@ -1,5 +1,6 @@
 // Runs without a claim: reads, and repeatable effects while the store is down.
 
+import { onAbort } from '../../core/abort.ts';
 import { makeReadable } from '../../core/contract/classify.ts';
 import { isRepeatable } from '../../core/contract/words.ts';
 import { SemelError } from '../../core/errors.ts';
@@ -237,6 +238,5 @@ function linkStop({ signal }: Call): { readonly stop: Stop; readonly unlink: () 
   const stop = new Stop();
   const abort = () => stop.request(signal?.reason);
   if (signal?.aborted) abort();
-  signal?.addEventListener('abort', abort);
-  return { stop, unlink: () => signal?.removeEventListener('abort', abort) };
+  return { stop, unlink: onAbort(signal, abort) };
 }
