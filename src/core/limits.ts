@@ -40,8 +40,10 @@ export const limits = {
   requestMs: 120_000,
   /** Connections to one listening process. */
   connections: 4_000,
-  /** Clients that listen for events at once, each with a connection that stays. */
+  /** Clients that listen for events at once, each with a connection that stays; half as many of one namespace. */
   eventStreams: 200,
+  /** Calls over HTTP that wait for another worker, each asking the store again and again; half as many of one namespace. */
+  waitingCalls: 4_000,
   /** Requests of one connection that are not answered yet. Clients wait for an answer, or open another connection. */
   pipelined: 100,
   /** Pages of one list that a server gives in parts. */

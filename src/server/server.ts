@@ -41,8 +41,10 @@ import { bodyOf, pathOf, queryOf } from './exchange/request.ts';
 import { object, text } from './exchange/schema.ts';
 import { createUnread } from './exchange/unread.ts';
 import { describeApi } from './openapi.ts';
+import { createPlaces } from './places.ts';
 import { isBatch, run, runBatch } from './run.ts';
 import type { Spaces } from './space.ts';
+import type { Stream } from './views/live.ts';
 
 export interface ServeOptions {
   readonly spaces: Spaces;
@@ -92,7 +94,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const unread = createUnread();
   let answering = 0;
   let onAnswered: () => void = () => undefined;
-  let streams = 0;
+  const streams = createPlaces(limits.eventStreams);
   const closing = new AbortController();
   const api = JSON.stringify(describeApi(endpoints, version));
   const times = { requestTimeout: limits.requestMs, connectionsCheckingInterval: limits.requestMs / 4 };
@@ -160,8 +162,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
         throw new Refusal(503, `This connection has ${before} unanswered requests.`);
       reply = write(await route(request, path, held, client));
       // Each holds a connection for as long as it likes: without a limit, readers would keep workers out.
-      if (reply.stream !== undefined && streams >= limits.eventStreams)
-        throw new Refusal(503, `${streams} clients listen for events already.`, 'Ask again later.');
+      if (reply.stream !== undefined && !streams.take(client.namespace))
+        throw new Refusal(503, 'Too many clients listen for events already.', 'Ask again later.');
     } catch (error) {
       reply = write(refuse(error));
     } finally {
@@ -169,17 +171,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1);
     }
     if (reply.stream === undefined) send(request, response, reply, unread);
-    else if (!response.destroyed) {
-      response.writeHead(reply.status, { ...safeHeaders, ...reply.headers });
-      streams += 1;
-      await reply
-        .stream(writerOf(response), AbortSignal.any([client.signal, closing.signal, ...endOf(client.leftMs)]))
-        .catch(() => undefined)
-        .finally(() => {
-          streams -= 1;
-          response.end();
-        });
-    }
+    else await stream(response, reply, reply.stream, client);
     options.onRequest?.({
       method: request.method ?? '',
       // A path that does not exist may hold anything.
@@ -188,6 +180,24 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       tookMs: performance.now() - startedAt,
       token: client.credential?.name,
     });
+  }
+
+  async function stream(
+    response: ServerResponse,
+    { status, headers }: Written,
+    to: Stream['stream'],
+    client: Client,
+  ): Promise<void> {
+    try {
+      if (response.destroyed) return;
+      response.writeHead(status, { ...safeHeaders, ...headers });
+      await to(writerOf(response), AbortSignal.any([client.signal, closing.signal, ...endOf(client.leftMs)]));
+    } catch {
+      // It ends, and the client asks again.
+    } finally {
+      streams.leave(client.namespace);
+      response.end();
+    }
   }
 
   async function route(
@@ -267,6 +277,10 @@ class Client {
 
   constructor(response: ServerResponse) {
     this.#response = response;
+  }
+
+  get namespace(): string {
+    return this.credential?.namespace ?? '';
   }
 
   /** Nobody waits for an answer that was sent, and an abort makes an error with its stack. */

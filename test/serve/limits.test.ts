@@ -9,10 +9,12 @@ import { memoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 
 const token = 'a-token-that-is-long-enough-to-be-one-of-them';
+const otherToken = 'another-token-that-is-long-enough-to-be-one-of-them';
 const count = 30;
 let server: RunningServer;
 let served = 0;
 let claims = 0;
+let reads = 0;
 const warnings: string[] = [];
 
 beforeAll(async () => {
@@ -20,6 +22,7 @@ beforeAll(async () => {
   const counted: Store = new Proxy(store, {
     get(target, name) {
       if (name === 'claim') claims += 1;
+      if (name === 'read') reads += 1;
       return Reflect.get(target, name);
     },
   });
@@ -27,7 +30,10 @@ beforeAll(async () => {
     store: counted,
     policies: { version: 1, tools: { keep: { effect: 'write-non-idempotent', per: 'ever' } } },
     mayDefine: true,
-    tokens: [{ name: 'all', role: 'admin', namespace: 'shop', sha256: digestToken(token) }],
+    tokens: [
+      { name: 'all', role: 'admin', namespace: 'shop', sha256: digestToken(token) },
+      { name: 'other', role: 'execute', namespace: 'other', sha256: digestToken(otherToken) },
+    ],
     version: '0.0.0',
     listen: { host: '127.0.0.1', port: 0 },
     onWarning: (message) => void warnings.push(message),
@@ -46,9 +52,10 @@ const calls = Array.from({ length: count }, (_, at) => ({ tool: 'keep', args: { 
 const authorization = `Bearer ${token}`;
 
 // biome-ignore lint/suspicious/noExplicitAny: each endpoint has its own.
-async function post(path: string, body: object): Promise<any> {
-  const headers = { authorization, 'content-type': 'application/json' };
-  const answer = await fetch(`${server.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+async function post(path: string, body: object, as = token, signal?: AbortSignal): Promise<any> {
+  const headers = { authorization: `Bearer ${as}`, 'content-type': 'application/json' };
+  const request = { method: 'POST', headers, body: JSON.stringify(body), ...(signal && { signal }) };
+  const answer = await fetch(`${server.url}${path}`, request);
   return answer.json();
 }
 
@@ -131,6 +138,56 @@ test('answers behind a stream that does not end do not fill the memory', async (
   client.write(ask('/v1/records').repeat(10));
   await once(client, 'close', { signal: AbortSignal.timeout(30_000) });
   expect((await get('/v1/tools')).status).toBe(200);
+});
+
+test('calls that wait for another worker leave half of the places to other namespaces', async () => {
+  const before = served;
+  const call = { tool: 'keep', args: 'waited for' };
+  const stop = new AbortController();
+  for (const as of [token, otherToken])
+    expect(await post('/v1/begin', call, as)).toMatchObject({ outcome: 'execute' });
+  const waiting = { ...call, waitMs: 60_000 };
+  const items = Array.from({ length: limits.batchItems }, () => waiting);
+  const batches = Array.from({ length: limits.waitingCalls / limits.batchItems }, () =>
+    post('/v1/begin', { items }, token, stop.signal),
+  );
+  try {
+    // Half of them are told at once.
+    const { items: told } = await Promise.race(batches);
+    expect(told[0].body).toMatchObject({ code: 'IN_FLIGHT', retriable: true });
+    expect(await post('/v1/begin', waiting)).toMatchObject({ code: 'IN_FLIGHT' });
+    const late = post('/v1/begin', { ...waiting, waitMs: 700 }, otherToken);
+    expect(await Promise.race([late, new Promise((resolve) => setTimeout(resolve, 500))])).toBeUndefined();
+    await late;
+  } finally {
+    stop.abort();
+    await Promise.allSettled(batches);
+  }
+  await expect.poll(() => served - before).toBe(batches.length + 4);
+  const again = async () => {
+    const from = performance.now();
+    await post('/v1/begin', { ...waiting, waitMs: 300 });
+    return performance.now() - from;
+  };
+  await expect.poll(again).toBeGreaterThan(290);
+});
+
+test('a record is read once a second, however many wait for it', async () => {
+  const { recordKey } = await post('/v1/begin', { tool: 'keep', args: 'listened to' });
+  const stop = new AbortController();
+  const listening = Array.from({ length: 50 }, () =>
+    fetch(`${server.url}/v1/events?key=${encodeURIComponent(recordKey)}`, {
+      headers: { authorization },
+      signal: stop.signal,
+    }),
+  );
+  for (const { status } of await Promise.all(listening)) expect(status).toBe(200);
+  await expect.poll(() => reads).toBeGreaterThan(50);
+  const before = { reads, served };
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  stop.abort();
+  expect(reads - before.reads).toBeLessThan(10);
+  await expect.poll(() => served - before.served).toBe(listening.length);
 });
 
 /** Sends the beginning of a body, and waits for the rest. */

@@ -24,6 +24,7 @@ import {
   type Read,
   text,
 } from '../exchange/schema.ts';
+import { createPlaces } from '../places.ts';
 import type { OpenTicket } from './ticket.ts';
 import type { ServedTool } from './tools.ts';
 
@@ -190,15 +191,20 @@ async function beginAs(body: Read<typeof beginBody>, context: Context, isStep: b
     const { makeCall, pipeline } = space.engine;
     const claimant = { owner: ownerOf(body, context), token: body.token, hasLeft: () => context.hasLeft };
     const { waitMs = 0, dispatch } = body;
-    if (waitMs === 0)
+    const { namespace } = space.engine;
+    if (waitMs === 0 || !waiters.take(namespace))
       return pipeline.detach(await makeCall(tool, args, callOptions(body), hurry(dispatch)), claimant);
-    const made = await makeCall(tool, args, callOptions(body));
-    // Only a call that waits is ended by its signal: any other asks once whether somebody still wants its answer.
-    const waiting = {
-      tool: onTerms(made.tool, dispatch, { ifBusy: 'wait', waitMs }),
-      signal: context.signal,
-    };
-    return pipeline.detach(made.with(waiting), claimant);
+    try {
+      const made = await makeCall(tool, args, callOptions(body));
+      // Only a call that waits is ended by its signal: any other asks once whether somebody still wants its answer.
+      const waiting = {
+        tool: onTerms(made.tool, dispatch, { ifBusy: 'wait', waitMs }),
+        signal: context.signal,
+      };
+      return await pipeline.detach(made.with(waiting), claimant);
+    } finally {
+      waiters.leave(namespace);
+    }
   };
   const begun = await runAs(nobody, () =>
     handoff === undefined
@@ -208,6 +214,8 @@ async function beginAs(body: Read<typeof beginBody>, context: Context, isStep: b
   if (!begun.execute) return toAnswer(begun.result);
   return executeAnswer(space, { ...open, ticket: begun.attempt.ticket }, tool, begun.attempt);
 }
+
+const waiters = createPlaces(limits.waitingCalls);
 
 type Terms = Pick<Contract, 'ifBusy' | 'waitMs'>;
 

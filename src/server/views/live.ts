@@ -24,7 +24,13 @@ const share = 10;
 /** Proxies and clients give up a connection on which nothing happens. */
 const keepAliveMs = 15_000;
 
-type Listener = (pulse: string) => void;
+interface Listener {
+  readonly key: string | undefined;
+  /** Something was written. */
+  change(pulse: string): void;
+  /** What its record is now, as an event. */
+  record(event: string): void;
+}
 
 interface Watch {
   readonly listeners: Set<Listener>;
@@ -38,39 +44,22 @@ const watches = new WeakMap<Space, Watch>();
 export async function listen({ key }: Read<typeof eventsQuery>, { space }: Context): Promise<object> {
   const stream: Stream['stream'] = async (write, signal) => {
     let seen = '';
-    const { store, namespace } = space.engine;
-    const tellRecord = async () => {
-      if (key === undefined) return;
-      const record = await store.read(namespace, key);
-      const { status = 'gone', inDoubt = false, lapsed = false } = record ?? {};
-      const state = { key, status, inDoubt, lapsed, ...(record && { ref: formatRef(record) }) };
-      const told = `event: record\ndata: ${JSON.stringify(state)}\n\n`;
-      if (told !== seen) write(told);
-      seen = told;
+    const listener: Listener = {
+      key,
+      change: (pulse) => write(`event: change\ndata: ${JSON.stringify({ pulse })}\n\n`),
+      record(event) {
+        if (event !== seen) write(event);
+        seen = event;
+      },
     };
     write(': semel\n\n');
-    await tellRecord();
-    const leave = watch(space, (pulse) => {
-      write(`event: change\ndata: ${JSON.stringify({ pulse })}\n\n`);
-    });
-    // A lease that ends is not a write.
-    let isAsking = false;
-    const poll = setInterval(() => {
-      // A store that is slow is not asked again meanwhile.
-      if (isAsking || key === undefined) return;
-      isAsking = true;
-      void tellRecord()
-        .catch(() => undefined)
-        .finally(() => {
-          isAsking = false;
-        });
-    }, everyMs);
+    if (key !== undefined) listener.record(await recordEvent(space, key));
+    const leave = watch(space, listener);
     const alive = setInterval(() => write(': alive\n\n'), keepAliveMs);
     try {
       if (!signal.aborted)
         await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     } finally {
-      clearInterval(poll);
       clearInterval(alive);
       leave();
     }
@@ -92,14 +81,40 @@ async function look(space: Space, known: Watch): Promise<void> {
     const askedAt = performance.now();
     const pulse = await pulseOf(space).catch(() => known.last);
     if (pulse !== undefined && known.last !== undefined && pulse !== known.last)
-      for (const tell of known.listeners) tell(pulse);
+      for (const each of known.listeners) each.change(pulse);
     known.last = pulse ?? known.last;
-    // What is open may be large: looking at it must leave the store to others.
+    // Also where nothing was written: a lease that ends is not a write.
+    await tellRecords(space, known.listeners);
+    // What is open, or a record, may be large: looking at it must leave the store to others.
     const pauseMs = Math.max(everyMs, share * (performance.now() - askedAt));
     await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, keepAliveMs)));
   }
   known.isLooking = false;
   known.last = undefined;
+}
+
+/** A record may have a megabyte. */
+const recordsAtOnce = 10;
+
+/** Each record is read once, however many wait for it. */
+async function tellRecords(space: Space, listeners: ReadonlySet<Listener>): Promise<void> {
+  const byKey = Map.groupBy(listeners, ({ key }) => key);
+  byKey.delete(undefined);
+  const waiting = [...byKey] as [string, Listener[]][];
+  for (let from = 0; from < waiting.length; from += recordsAtOnce)
+    await Promise.all(
+      waiting.slice(from, from + recordsAtOnce).map(async ([key, those]) => {
+        const event = await recordEvent(space, key).catch(() => undefined);
+        if (event !== undefined) for (const each of those) each.record(event);
+      }),
+    );
+}
+
+async function recordEvent({ engine: { store, namespace } }: Space, key: string): Promise<string> {
+  const record = await store.read(namespace, key);
+  const { status = 'gone', inDoubt = false, lapsed = false } = record ?? {};
+  const state = { key, status, inDoubt, lapsed, ...(record && { ref: formatRef(record) }) };
+  return `event: record\ndata: ${JSON.stringify(state)}\n\n`;
 }
 
 const maxOpen = 200;
