@@ -35,7 +35,7 @@ export const paypalOrdersRow = defineRow({
   covers: 'Orders v2',
   fits: upTo(108),
   window: '6h',
-  verify: 'Get the order; find it by `custom_id` or `invoice_id`.',
+  verify: 'Get the order, by `custom_id` or `invoice_id`.',
 });
 
 export const paypalPaymentsRow = defineRow({
@@ -44,7 +44,7 @@ export const paypalPaymentsRow = defineRow({
   covers: 'Payments v2: captures, refunds, voids',
   fits: upTo(108),
   window: '45d',
-  verify: 'Get the capture or the refund; find it by `invoice_id`.',
+  verify: 'Get the capture or refund, by `invoice_id`.',
 });
 
 export const paypalPayoutsRow = defineRow({
