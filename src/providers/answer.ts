@@ -63,12 +63,12 @@ function answerIn(error: object, hosts: readonly string[]): Answer | undefined {
   return isOwn ? { status, words: wordsIn(data) } : undefined;
 }
 
-/** Where APIs put the code of an error: at the top, or inside `error` or the first of `errors`. */
+/** Where APIs put the code of an error: at the top (Adyen as `errorCode`), or inside `error` or the first of `errors`. */
 export function wordsIn(body: unknown): readonly unknown[] {
   if (typeof body !== 'object' || body === null) return [];
-  const { code, type, name, error, errors } = body as Record<string, unknown>;
+  const { code, errorCode, type, name, error, errors } = body as Record<string, unknown>;
   const inner = Array.isArray(errors) ? errors[0] : undefined;
-  return [code, type, name, error, ...[error, inner].flatMap((each) => own(each))];
+  return [code, errorCode, type, name, error, ...[error, inner].flatMap((each) => own(each))];
 }
 
 function own(value: unknown): readonly unknown[] {

@@ -114,7 +114,7 @@ describe.each(providers)('$name', (row) => {
     expect(provider.classify?.(response(401))).toBe('notLanded');
     expect(provider.classify?.(response(500))).toBe('maybeLanded');
     for (const { code } of [row.inFlight ?? {}, row.mismatch ?? {}])
-      if (code !== undefined)
-        expect(provider.classify?.(response(400, { errors: [{ code }] }))).toBe('maybeLanded');
+      for (const body of [{ errors: [{ code }] }, { errorCode: code, errorType: 'validation' }])
+        if (code !== undefined) expect(provider.classify?.(response(422, body))).toBe('maybeLanded');
   });
 });
