@@ -153,6 +153,13 @@ describe('links between pages', () => {
   });
 });
 
+test('no program on a page says `using`, which Node.js 22 cannot read', () => {
+  const said = [...allPages(), readPage('skills/semel/SKILL.md')].filter(({ text }) =>
+    /^ *(await )?using /m.test(text),
+  );
+  expect(said.map(({ path }) => path)).toEqual([]);
+});
+
 test('ARCHITECTURE.md shows every folder of src, and none that is not there', () => {
   const { text } = readPage('ARCHITECTURE.md');
   const tree = /^src\/\n([\s\S]*?)^test\//m.exec(text)?.[1] ?? '';
