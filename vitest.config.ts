@@ -16,18 +16,21 @@ const doors = Object.entries(manifest.exports).flatMap(([door, target]) => {
 /** The longest first, so that none of them is left alone at the end. Vitest would go by the size of a file. */
 const longest = [
   'cli/run.test.ts',
-  'stores/dynamodb-contract',
-  'jobs/kills',
-  'examples/',
+  'python/',
   'stores/copy',
-  'same-history/',
+  'jobs/kills',
+  'stores/dynamodb-contract',
   'crash/batch',
-  'incidents/',
+  'cli/once.test.ts',
   'sim/sim.test.ts',
   'mutants/',
-  'wire/',
+  'incidents/',
+  'mcp/stdio',
+  'mcp/stateful',
+  'servers/',
   'stores/s3-contract',
-  'stores/postgres-contract',
+  'cli/store.test.ts',
+  'same-history/',
 ];
 
 class LongestFirst extends BaseSequencer {
@@ -39,6 +42,9 @@ class LongestFirst extends BaseSequencer {
     return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
   }
 }
+
+// Programs that tests start run the sources too: without this, each spends half a second on taking the types away.
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('.cache/compiled', import.meta.url));
 
 const storms = 'test/**/storm/*.test.ts';
 
@@ -59,7 +65,7 @@ export default defineConfig({
     // Tests start, stop and kill child processes; a worker of its own keeps signals and open handles apart.
     pool: 'forks',
     // Most of them wait for processes: more at a time than there are cores.
-    maxWorkers: 5,
+    maxWorkers: 6,
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/cli/build.ts', 'test/servers/shared.ts'],
     // Generous: a busy machine is slow, and no test asserts how long something takes.

@@ -183,6 +183,7 @@ const children = new Set<ChildProcess>();
 process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL');
 });
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 
 function run({ folder }: Copy, args: readonly string[], mayTakeMs = longestMs): Promise<Ran> {
   return new Promise((resolve, reject) => {

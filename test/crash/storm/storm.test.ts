@@ -7,7 +7,8 @@ import { minimumOf } from './minimum.ts';
 import { storm } from './storm.ts';
 
 const faultsOf: Record<StoreName, FaultCounts & { kill: number }> = {
-  sqlite: { kill: 18, stop: 6 },
+  // Without a server that crashes, only workers that were stopped come back too late.
+  sqlite: { kill: 18, stop: 10 },
   postgres: { kill: 15, stop: 5, crash: 3 },
   redis: { kill: 15, stop: 5, crash: 3 },
 };
@@ -46,7 +47,8 @@ describe.each(storeNames)('a short storm on %s', (store) => {
   );
 });
 
-test.each(cellStoreNames)(
+// Side by side: what takes time is waiting for leases.
+test.concurrent.each(cellStoreNames)(
   'a small storm on %s: nothing is doubled, nothing is lost',
   async (store) => {
     const seed = Math.floor(Math.random() * 2 ** 32);
