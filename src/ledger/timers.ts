@@ -49,13 +49,24 @@ export function sleep(
   });
 }
 
+/** So many lengths are kept whether they are used or not. */
+const keptLengths = 100;
+
 export function createTimers(clock: Clock): Timers {
   const lists = new Map<number, TimerList>();
+  let most = keptLengths;
+
+  /** Clients choose lengths: those that nobody uses any more must not fill the memory. */
+  function endUnused(): void {
+    for (const [ms, list] of lists) if (list.endIfEmpty()) lists.delete(ms);
+    most = Math.max(keptLengths, 2 * lists.size);
+  }
 
   return {
     start(ms, timer) {
       let list = lists.get(ms);
       if (list === undefined) {
+        if (lists.size >= most) endUnused();
         list = new TimerList(clock, ms);
         lists.set(ms, list);
       }
@@ -70,8 +81,8 @@ export class TimerList {
   readonly #clock: Clock;
   readonly #ms: number;
   readonly #timers: LinkedList<Timer> = new LinkedList();
-  /** The system timer runs. Removing a timer leaves it alone: it finds the next one, or nothing to do. */
-  #isArmed = false;
+  /** The system timer, while it runs. Removing a timer leaves it alone: it finds the next one, or nothing to do. */
+  #armed: unknown;
 
   constructor(clock: Clock, ms: number) {
     this.#clock = clock;
@@ -82,7 +93,7 @@ export class TimerList {
     timer.dueAt = this.#clock.mono() + this.#ms;
     timer.list = this;
     this.#timers.add(timer);
-    if (!this.#isArmed) this.#arm(this.#ms);
+    if (this.#armed === undefined) this.#arm(this.#ms);
   }
 
   remove(timer: Timer): void {
@@ -90,21 +101,29 @@ export class TimerList {
     this.#timers.remove(timer);
   }
 
+  endIfEmpty(): boolean {
+    if (!this.#timers.isEmpty) return false;
+    this.#clock.clearTimeout(this.#armed);
+    this.#armed = undefined;
+    return true;
+  }
+
   #arm(ms: number): void {
-    this.#isArmed = true;
     // Rounded up: a clock that counts whole milliseconds would fire too early, again and again. Outside of any async context:
     // the call that happens to arm it must not pass its own to the others.
-    withoutContext(() => this.#clock.setTimeout(() => this.#fire(), Math.ceil(ms), 'background'));
+    this.#armed = withoutContext(() =>
+      this.#clock.setTimeout(() => this.#fire(), Math.ceil(ms), 'background'),
+    );
   }
 
   #fire(): void {
-    this.#isArmed = false;
+    this.#armed = undefined;
     const now = this.#clock.mono();
     for (let { first } = this.#timers; first !== undefined && first.dueAt <= now; { first } = this.#timers) {
       this.remove(first);
       first.onDue();
     }
     const { first } = this.#timers;
-    if (first !== undefined && !this.#isArmed) this.#arm(first.dueAt - now);
+    if (first !== undefined && this.#armed === undefined) this.#arm(first.dueAt - now);
   }
 }
