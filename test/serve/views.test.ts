@@ -142,6 +142,17 @@ test('a search goes on where it stopped, and says how many records it looked at'
   expect(body.matches).toHaveLength(1);
 });
 
+test('a search goes on behind a long key', async () => {
+  const { semel, get } = await open('memory');
+  const tool = semel.tool({ name: 'mail', effect: 'irreversible', per: 'ever', run: () => 1 });
+  const keyOf = (n: number) => `${'k'.repeat(400)}-${n}`;
+  for (let n = 1_000; n < 2_000; n += 1) await tool({ n }, { key: keyOf(n) });
+  const { body } = await get('/v1/search?q=k-1999');
+  expect(body.matches).toEqual([]);
+  const { body: more } = await get(`/v1/search?q=k-1999&after=${encodeURIComponent(body.next)}`);
+  expect(more.matches).toMatchObject([{ found: ['key'] }]);
+});
+
 test('a login code works once, and its session has the rights of its token', async () => {
   const { server, get } = await open();
   const post = (way: string, body: object, headers: Record<string, string> = {}) =>
