@@ -78,7 +78,6 @@ export const braintreeRow = defineRow({
   window: '30d',
   errors: 'current state',
   verify: 'Search transactions by `orderId`.',
-  note: 'Not open to every account.',
   hosts: ['payments.braintree-api.com', 'payments.sandbox.braintree-api.com'],
   source: 'https://developer.paypal.com/braintree/graphql/integration_guides/idempotency',
   checkedAt: month,
@@ -137,7 +136,7 @@ export const plaidTransferRow = defineRow({
   fits: upTo(50),
   window: '48h',
   verify: 'Read the transfer events.',
-  note: '/transfer/create goes by `authorization_id`, not by a key.',
+  note: '/transfer/create goes by `authorization_id`, not a key.',
 });
 
 export const wiseRow = defineRow({
