@@ -73,8 +73,9 @@ export class Attempt implements ContextSource, Lease, Timer {
     if (record.prepared !== null && isSameCode(call, record))
       this.#prepared = { output: decodeResult(record.prepared), text: record.prepared };
     this.#earlierRef = record.result?.remoteRef ?? undefined;
-    this.#heartbeat = new Heartbeat(env.clock, env.timers, this, sentAt);
-    if (Number.isFinite(timeoutMs)) env.timers.start(timeoutMs, this);
+    const now = env.clock.mono();
+    this.#heartbeat = new Heartbeat(env.clock, env.timers, this, sentAt, now);
+    if (Number.isFinite(timeoutMs)) env.timers.start(timeoutMs, this, now);
   }
 
   /** The timeout is over. */

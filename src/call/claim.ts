@@ -53,7 +53,7 @@ export function chooseWayOut(call: Call, doubt: StoredRecord, tried: Purpose['tr
 export class PendingRead<Reply = Loss | undefined> implements Requester<Reply>, Closable {
   previous: Closable | undefined;
   next: Closable | undefined;
-  abandon: Requester<Reply>['abandon'];
+  pending: Requester<Reply>['pending'];
   readonly call: Call;
   /** The answer to its call, if that waits for this. */
   result: Promise<Result> | undefined;
@@ -62,7 +62,7 @@ export class PendingRead<Reply = Loss | undefined> implements Requester<Reply>, 
   constructor(call: Call) {
     this.previous = undefined;
     this.next = undefined;
-    this.abandon = undefined;
+    this.pending = undefined;
     this.call = call;
     this.result = undefined;
     this.isAbandoned = false;
@@ -84,7 +84,7 @@ export class PendingRead<Reply = Loss | undefined> implements Requester<Reply>, 
 
   /** True: `onLateReply` or `onFailure` is called later. */
   protected abandonWith(error: SemelError): boolean {
-    if (this.abandon?.(error) !== true) return false;
+    if (this.pending?.abandon(error) !== true) return false;
     this.isAbandoned = true;
     return true;
   }

@@ -37,12 +37,12 @@ export class Heartbeat implements Timer {
   #isStopped = false;
 
   /** `sentAt`: when the claim was sent. */
-  constructor(clock: Clock, timers: Timers, lease: Lease, sentAt: Moment) {
+  constructor(clock: Clock, timers: Timers, lease: Lease, sentAt: Moment, now: number) {
     this.#clock = clock;
     this.#timers = timers;
     this.#lease = lease;
     this.#sentAt = sentAt;
-    this.#schedule();
+    this.#schedule(now);
   }
 
   /** How long the lease surely lasts. A wall clock that is set forward costs one renewal. */
@@ -98,8 +98,8 @@ export class Heartbeat implements Timer {
     return thirdMs / Math.ceil(thirdMs / maxCheckMs);
   }
 
-  #schedule(): void {
-    this.#timers.start(this.#checkMs, this);
+  #schedule(now?: number): void {
+    this.#timers.start(this.#checkMs, this, now);
   }
 }
 

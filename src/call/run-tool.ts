@@ -16,7 +16,7 @@ import type { Claim, Purpose } from './claim.ts';
 import type { Claimant } from './detached.ts';
 import type { Env } from './env.ts';
 import type { Result } from './receipt.ts';
-import type { AttemptContext } from './sending/context.ts';
+import { type AttemptContext, setPrepared } from './sending/context.ts';
 import type { Requests } from './sending/requests.ts';
 
 /** How one try ended, and what it threw. */
@@ -167,7 +167,11 @@ export function prepareAndDispatch(
   return mustPrepare || mustDispatch ? prepareFirst() : undefined;
 
   async function prepareFirst(): Promise<void> {
-    if (mustPrepare) target.prepare(await tool.prepare?.(args, ctx));
+    if (mustPrepare) {
+      const output = await tool.prepare?.(args, ctx);
+      target.prepare(output);
+      setPrepared(ctx, output);
+    }
     if (mustDispatch) await target.dispatch();
   }
 }

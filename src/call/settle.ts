@@ -88,8 +88,10 @@ async function settle(
     const settledAt = (answer.settled && record?.settledAt) || null;
     const shown = answer.fenced ? { ...attempt.record, settledAt } : (record ?? attempt.record);
     const { result } = request;
-    const kept = { remoteRef: result?.remoteRef ?? undefined, omitted: result?.omitted ?? undefined };
-    return { ok: true, value: ending.value, receipt: createReceipt(call, shown, { ...more, ...kept }) };
+    const remoteRef = result?.remoteRef ?? undefined;
+    const omitted = result?.omitted ?? undefined;
+    const receipt = createReceipt(call, shown, { ...more, remoteRef, omitted });
+    return { ok: true, value: ending.value, receipt };
   }
   // Its own claim is settled by the success of another attempt, which a write that always runs does not replace.
   const isOthers = record?.status === 'succeeded' && isRepeatable(call.tool.contract.effect);
@@ -227,14 +229,13 @@ function createSettleRequest(
       ...(late && { late }),
     };
   }
+  // Under the same key, earlier attempts had the same effect.
+  const ref = keyed ? remoteRef : attempt.remoteRef;
+  const stored = toStoredResult(ending.value, ref, contract.result, maxResultBytes);
   return {
     ...attempt.held,
     outcome: 'succeeded',
-    // Under the same key, earlier attempts had the same effect.
-    result: {
-      ...toStoredResult(ending.value, keyed ? remoteRef : attempt.remoteRef, contract.result, maxResultBytes),
-      ...(ending.omitted === undefined ? {} : { text: null, omitted: ending.omitted }),
-    },
+    result: ending.omitted === undefined ? stored : { ...stored, text: null, omitted: ending.omitted },
     error: null,
     keyed,
     found: verified === true || ending.found === true,

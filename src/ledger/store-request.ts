@@ -4,15 +4,14 @@
 
 import type { Clock, Random } from '../core/clock.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
-import { type Deferred, deferred } from '../core/older-node.ts';
 import { type Circuit, createCircuit } from './circuit.ts';
 import type { EventHub } from './events.ts';
 import { sleep, type Timer, TimerList } from './timers.ts';
 
 /** Made the request, and may stop waiting for its reply; what the store did must not be lost then. */
 export interface Requester<Reply> {
-  /** Set by the request: ends the wait with this error. True: the reply or the failure is reported later. */
-  abandon: ((error: SemelError) => boolean) | undefined;
+  /** Set by the request: the request itself. */
+  pending: { abandon(error: SemelError): boolean } | undefined;
   /** Called with a reply that comes after the request was abandoned. */
   onLateReply(reply: Reply): void;
   /** Called when the request fails for good: the store may have acted on it. */
@@ -70,7 +69,9 @@ export class StoreRequest<Method extends string, Params, Reply, Value> implement
   readonly #receive: Receive<Params, Reply, Value>;
   readonly #requester: Requester<Reply> | undefined;
   readonly #isBounded: boolean;
-  readonly #promise: Deferred<Value> = deferred();
+  readonly #promise: Promise<Value>;
+  #resolve!: (value: Value) => void;
+  #reject!: (reason: unknown) => void;
   #tries = 0;
   #isWaiting = false;
   #isAbandoned = false;
@@ -93,13 +94,17 @@ export class StoreRequest<Method extends string, Params, Reply, Value> implement
     this.#requester = requester;
     this.#isBounded = isBounded;
     this.sentAt = env.clock.mono();
-    if (requester !== undefined) requester.abandon = (error) => this.#abandon(error);
+    this.#promise = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    if (requester !== undefined) requester.pending = this;
   }
 
-  send(): Promise<Value> {
+  send(now: number = this.sentAt): Promise<Value> {
     this.#tries += 1;
     this.#isWaiting = true;
-    if (this.#isBounded) this.#env.waiting.start(this);
+    if (this.#isBounded) this.#env.waiting.start(this, now);
     try {
       this.#store[this.#method](this.params).then(
         (reply) => this.#onReply(reply),
@@ -108,7 +113,7 @@ export class StoreRequest<Method extends string, Params, Reply, Value> implement
     } catch (thrown) {
       this.#onThrow(thrown);
     }
-    return this.#promise.promise;
+    return this.#promise;
   }
 
   onDue(): void {
@@ -117,10 +122,11 @@ export class StoreRequest<Method extends string, Params, Reply, Value> implement
     else this.#onThrow(noReplyError());
   }
 
-  #abandon(error: SemelError): boolean {
+  /** Ends the wait with this error. True: the reply or the failure is reported later. */
+  abandon(error: SemelError): boolean {
     if (this.#isOver) return false;
     this.#isAbandoned = true;
-    this.#promise.reject(error);
+    this.#reject(error);
     return true;
   }
 
@@ -133,9 +139,9 @@ export class StoreRequest<Method extends string, Params, Reply, Value> implement
     if (this.#isAbandoned) this.#requester?.onLateReply(reply);
     else {
       try {
-        this.#promise.resolve(this.#receive(reply, this));
+        this.#resolve(this.#receive(reply, this));
       } catch (error) {
-        this.#promise.reject(error);
+        this.#reject(error);
       }
     }
   }
@@ -153,11 +159,11 @@ export class StoreRequest<Method extends string, Params, Reply, Value> implement
       this.#isOver = true;
       if (isOutage) circuit.gaveUp(error);
       this.#requester?.onFailure(error);
-      this.#promise.reject(error);
+      this.#reject(error);
       return;
     }
     const pauseMs = firstPauseMs * 2 ** this.#tries * (0.5 + random.fraction());
-    void sleep(clock, pauseMs).then(() => void this.send());
+    void sleep(clock, pauseMs).then(() => void this.send(clock.mono()));
   }
 }
 

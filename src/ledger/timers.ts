@@ -7,8 +7,8 @@ import type { Clock } from '../core/clock.ts';
 import { type Link, LinkedList } from '../core/linked-list.ts';
 
 export interface Timers {
-  /** Does not keep the process alive. */
-  start(ms: number, timer: Timer): void;
+  /** Does not keep the process alive. `now`: on the monotonic clock. */
+  start(ms: number, timer: Timer, now?: number): void;
 }
 
 /** Anything with a time limit; it is its own link in the list of its length. */
@@ -63,14 +63,14 @@ export function createTimers(clock: Clock): Timers {
   }
 
   return {
-    start(ms, timer) {
+    start(ms, timer, now) {
       let list = lists.get(ms);
       if (list === undefined) {
         if (lists.size >= most) endUnused();
         list = new TimerList(clock, ms);
         lists.set(ms, list);
       }
-      list.start(timer);
+      list.start(timer, now);
     },
   };
 }
@@ -89,8 +89,8 @@ export class TimerList {
     this.#ms = ms;
   }
 
-  start(timer: Timer): void {
-    timer.dueAt = this.#clock.mono() + this.#ms;
+  start(timer: Timer, now: number = this.#clock.mono()): void {
+    timer.dueAt = now + this.#ms;
     timer.list = this;
     this.#timers.add(timer);
     if (this.#armed === undefined) this.#arm(this.#ms);

@@ -35,12 +35,7 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
     const isOwn = isOwnEffect(row, request);
     const isDuplicate = isOwn && isDoneByOther(news) && !isSameEffect(row, request, news.fence);
     const duplicate = isDuplicate ? event(row, time, 'duplicate', { fence: news.fence }) : undefined;
-    const explained: Row = isOwn
-      ? // What a verifier found meanwhile was this effect.
-        { ...row, news: news?.found ? null : news }
-      : // What it found may be the effect of an earlier attempt, whose late report is not a second effect.
-        { ...row, dispatched: false };
-    return settled(succeed(explained, withNote(row, request), time), time, duplicate);
+    return settled(succeed(explain(row, isOwn), withNote(row, request), time), time, duplicate);
   }
   if (news !== null) {
     const landed = applyLateSuccess(row, news, time);
@@ -53,6 +48,14 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
   if (row.doubtFence !== null || request.outcome === 'unknown')
     return settled(leaveInDoubt(row, request, time), time);
   return settled(request.outcome === 'failed' ? fail(row, request, time) : release(row, request, time), time);
+}
+
+/** Whose effect it was, by a success that is reported as the attempt's own, or was found. */
+function explain(row: Row, isOwn: boolean): Row {
+  // What it found may be the effect of an earlier attempt, whose late report is not a second effect.
+  if (!isOwn) return { ...row, dispatched: false };
+  // What a verifier found meanwhile was this effect.
+  return row.news?.found ? { ...row, news: null } : row;
 }
 
 function withNote({ notes, result: noted }: Row, { result, keepNote }: SettleRequest): StoredResult | null {

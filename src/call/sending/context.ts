@@ -65,59 +65,58 @@ export function createContext(source: ContextSource): { ctx: AttemptContext; req
   return { ctx: new Context(source, requests) as unknown as AttemptContext, requests };
 }
 
-const sourceSymbol = Symbol('source');
 const requestsSymbol = Symbol('requests');
 
-/** All properties are the object's own, since effects spread it. The rarely used ones are getters. */
+/**
+ * All properties are the object's own, since effects spread it. The getters are what costs to make, or says something by
+ * being read: a key that was never read cannot have been sent.
+ */
 class Context {
   readonly keyFor: AttemptContext['keyFor'];
+  readonly mark: AttemptContext['mark'];
   readonly fetch: AttemptContext['fetch'];
   readonly fence: number;
   readonly attempt: number;
   readonly dispatch: AttemptContext['dispatch'];
   readonly note: AttemptContext['note'];
-  declare readonly [sourceSymbol]: ContextSource;
+  readonly step: (name: string, ...rest: unknown[]) => Promise<unknown>;
+  prepared: unknown;
   declare readonly [requestsSymbol]: Requests;
 
   constructor(source: ContextSource, requests: Requests) {
     this.keyFor = (part) => requests.keyFor(part);
+    this.mark = (part) =>
+      markText(source.namespace, source.recordKey, source.markFence ?? source.providerKeyFence, part);
     this.fetch = (input, init) => requests.fetch(input, init);
     this.fence = source.fence;
     this.attempt = source.attempt;
     this.dispatch = () => requests.dispatch();
     this.note = (remoteRef) => source.note(remoteRef);
-    Object.defineProperty(this, sourceSymbol, { value: source });
+    this.step = (name, ...rest) =>
+      // The attempt can no longer report it.
+      requests.isOver ? Watched.of(requests.refuse()) : source.takeStep(name, ...rest);
+    this.prepared = source.prepared;
     Object.defineProperty(this, requestsSymbol, { value: requests });
     // Shared descriptors: with its own getters, each context would become a dictionary, which costs four times as much.
     Object.defineProperty(this, 'key', key);
-    Object.defineProperty(this, 'mark', mark);
     Object.defineProperty(this, 'signal', signal);
-    Object.defineProperty(this, 'step', step);
-    Object.defineProperty(this, 'prepared', prepared);
   }
 }
 
-const key = lazyProperty(({ [requestsSymbol]: requests }) => requests.keyFor());
-const mark = lazyProperty(
-  ({ [sourceSymbol]: source }) =>
-    (part?: string) =>
-      markText(source.namespace, source.recordKey, source.markFence ?? source.providerKeyFence, part),
-);
-const step = lazyProperty(
-  ({ [sourceSymbol]: source, [requestsSymbol]: requests }) =>
-    (name: string, ...rest: unknown[]) =>
-      // The attempt can no longer report it.
-      requests.isOver ? Watched.of(requests.refuse()) : source.takeStep(name, ...rest),
-);
-const signal = lazyProperty(({ [sourceSymbol]: source }) => source.stop.signal);
-const prepared = lazyProperty(({ [sourceSymbol]: source }) => source.prepared);
+const key = lazyProperty((requests) => requests.keyFor());
+const signal = lazyProperty((requests) => requests.signal);
 
-function lazyProperty(read: (context: Context) => unknown): PropertyDescriptor & ThisType<Context> {
+function lazyProperty(read: (requests: Requests) => unknown): PropertyDescriptor & ThisType<Context> {
   return {
     get() {
-      return read(this);
+      return read(this[requestsSymbol]);
     },
     enumerable: true,
     configurable: true,
   };
+}
+
+/** `prepare` has returned: what comes next gets its output. */
+export function setPrepared(ctx: AttemptContext, output: unknown): void {
+  (ctx as { prepared: unknown }).prepared = output;
 }

@@ -55,6 +55,10 @@ export class Requests {
     this.#source = source;
   }
 
+  get signal(): AbortSignal {
+    return this.#source.stop.signal;
+  }
+
   get fates(): readonly RequestFate[] {
     return this.#fates ?? noFates;
   }
@@ -228,8 +232,7 @@ export class Requests {
   }
 
   #joinSignals(given: AbortSignal | undefined): AbortSignal {
-    const { signal } = this.#source.stop;
-    return given === undefined ? signal : AbortSignal.any([given, signal]);
+    return given === undefined ? this.signal : AbortSignal.any([given, this.signal]);
   }
 }
 
