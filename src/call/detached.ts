@@ -1,10 +1,12 @@
 // An attempt that another program executes, and reports by what it was given: its claim. Nothing of it stays in this process,
 // so any process on the same store can take the reports, and nobody renews the lease for a program that has died.
 
+import type { Clock } from '../core/clock.ts';
 import { formatDuration } from '../core/contract/duration.ts';
 import type { Outcome } from '../core/contract/words.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
 import { providerKey } from '../core/key/key.ts';
+import { shortBootId } from '../store/boot.ts';
 import type { Held, StoredRecord } from '../store/store.ts';
 import { Attempt, mustUseFirstWording } from './attempt.ts';
 import type { Call, Tool } from './call.ts';
@@ -31,10 +33,27 @@ export interface Claimant {
 export interface Ticket extends Omit<Held, 'namespace'> {
   /** The target honours the key that was given out. */
   readonly keyed: boolean;
-  /** By the wall clock of this machine. */
-  readonly startedAt: number;
+  readonly start: Start;
   /** Dispatched by the first claim of its generation, without a provider's key: a success needs nothing else of the record. */
   readonly isPlain: boolean;
+}
+
+/** When an attempt began, for whichever server gets its reports. */
+export interface Start {
+  /** By the clock that all servers on this machine share, and that no step of the wall clock moves. */
+  readonly mono: number;
+  /** The boot in which that clock counts; empty: unknown. */
+  readonly boot: string;
+  /** For servers on other machines. */
+  readonly wall: number;
+}
+
+function startNow(clock: Clock): Start {
+  return { mono: Math.floor(clock.mono()), boot: shortBootId(), wall: clock.now() };
+}
+
+function sinceMs({ mono, boot, wall }: Start, clock: Clock): number {
+  return boot !== '' && boot === shortBootId() ? clock.mono() - mono : clock.now() - wall;
 }
 
 export interface DetachedAttempt {
@@ -100,12 +119,12 @@ export function detach(
   const isUnheard = () => claimant.token === undefined && hasLeft();
   if (hasLeft())
     return Promise.resolve({ execute: false, result: refuse(call, undefined, abortedError(call)) });
-  const startedAt = clock.now();
+  const start = startNow(clock);
   return new Promise((resolve, reject) => {
     const handOver: Body['handOver'] = ({ token }, record, purpose) => {
       const isAsNew = purpose === firstPurpose && isFirst(call, record) && isWhole(call, record);
       if (!isAsNew || isUnheard() || isLate(call, clock) || closing.aborted) return undefined;
-      resolve({ execute: true, attempt: describeFirst(call, record, token, startedAt) });
+      resolve({ execute: true, attempt: describeFirst(call, record, token, start) });
       return handedOver;
     };
     const body: Body = async (attempt) => {
@@ -114,7 +133,7 @@ export function detach(
       const refusal = findRefusal(attempt) ?? (await findLoss(attempt));
       resolve(
         refusal === undefined
-          ? { execute: true, attempt: describe(attempt, startedAt) }
+          ? { execute: true, attempt: describe(attempt, start) }
           : { execute: false, result: refusal },
       );
       return {
@@ -171,12 +190,12 @@ const handedOver: Result = {
   receipt: emptyReceipt(''),
 };
 
-function describeFirst(call: Call, record: StoredRecord, token: string, startedAt: number): DetachedAttempt {
+function describeFirst(call: Call, record: StoredRecord, token: string, start: Start): DetachedAttempt {
   const { namespace, key, fence, generation, keyed, providerKeyFence, dispatched } = record;
   const { provider, rerunWithinMs } = call.tool.contract;
   const isPlain = dispatched && rerunWithinMs === null;
   return {
-    ticket: { key, token, fence, generation, keyed, startedAt, isPlain },
+    ticket: { key, token, fence, generation, keyed, start, isPlain },
     record,
     args: call.args,
     prepared: undefined,
@@ -188,11 +207,11 @@ function unheard(error: SemelError): Try {
   return { ending: { outcome: 'released', because: error.message }, thrown: error };
 }
 
-function describe(attempt: Attempt, startedAt: number): DetachedAttempt {
+function describe(attempt: Attempt, start: Start): DetachedAttempt {
   const { held, record, args, prepared } = attempt;
   const { namespace: _, ...rest } = held;
   return {
-    ticket: { ...rest, keyed: record.keyed, startedAt, isPlain: false },
+    ticket: { ...rest, keyed: record.keyed, start, isPlain: false },
     record,
     args,
     prepared,
@@ -206,7 +225,7 @@ export function createTicketReports(env: Env): TicketReports {
     async renew({ contract }, namespace, ticket, note) {
       const { leaseMs, inFlightForMs, timeoutMs, name } = contract;
       // Otherwise a program that hangs would hold its call for ever.
-      if (clock.now() - ticket.startedAt > timeoutMs) throw overTimeError(name, timeoutMs);
+      if (sinceMs(ticket.start, clock) > timeoutMs) throw overTimeError(name, timeoutMs);
       const held = heldBy(namespace, ticket);
       const noted = note === undefined ? {} : { note: await nextNote(namespace, ticket, note) };
       const { held: isHeld, record } = await ledger.renew({ ...held, leaseMs, inFlightForMs, ...noted });
@@ -248,8 +267,8 @@ export function createTicketReports(env: Env): TicketReports {
   }
 
   /** Past its lease, others may have decided about the record. */
-  function isPlainSuccess({ contract }: Tool, { isPlain, startedAt }: Ticket, { outcome }: Report): boolean {
-    const isRecent = clock.now() - startedAt < contract.leaseMs;
+  function isPlainSuccess({ contract }: Tool, { isPlain, start }: Ticket, { outcome }: Report): boolean {
+    const isRecent = sinceMs(start, clock) < contract.leaseMs;
     return isPlain && isRecent && outcome === 'succeeded' && contract.rerunWithinMs === null;
   }
 

@@ -4,8 +4,26 @@ import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
+/** A process does not outlive a boot. */
+let known: { readonly id: string | undefined; readonly short: string } | undefined;
+
 /** The kernel's id of this boot; undefined if it has none. */
 export function bootId(): string | undefined {
+  return (known ?? read()).id;
+}
+
+/** Empty if it has none. */
+export function shortBootId(): string {
+  return (known ?? read()).short;
+}
+
+function read(): NonNullable<typeof known> {
+  const id = readBootId();
+  known = { id, short: id === undefined || id === '' ? '' : shortenBootId(id) };
+  return known;
+}
+
+function readBootId(): string | undefined {
   try {
     if (process.platform === 'linux') return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     if (process.platform === 'darwin') {

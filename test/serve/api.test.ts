@@ -1,6 +1,6 @@
 // The API over real HTTP: what a client in any language can rely on.
 
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import type { PolicyFile } from '../../src/mcp/index.ts';
 import { overrideStore } from '../../src/semel/index.ts';
 import {
@@ -44,6 +44,7 @@ const policies: PolicyFile = {
     'light.set': { effect: 'write-idempotent', identity: ['lamp'] },
     look: 'read',
     charge: { effect: 'irreversible', per: 'ever', provider: 'stripe', window: '1d' },
+    brief: { effect: 'irreversible', per: 'ever', timeout: '100ms' },
   },
 };
 
@@ -188,6 +189,26 @@ test('a doubt names the command that decides it, and not where the ledger is', a
     detail: 'The token worker has the role execute.',
     correctiveAction: 'Use a token with the role admin.',
   });
+});
+
+test('a timeout counts by a clock that no step of the wall clock moves, also on another server', async () => {
+  const store = memoryStore();
+  const [one, other] = [await open({ store }), await open({ store })];
+  const begin = async (tool: string) => (await one.post('/v1/begin', { tool, args: {} })).body.attempt;
+  const renew = (attempt: string) => other.post('/v1/renew', { attempt });
+  const hour = 3_600_000;
+  for (const stepMs of [hour, -hour]) {
+    const [charge, brief] = [await begin('charge'), await begin('brief')];
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + stepMs });
+    try {
+      expect(await renew(charge)).toMatchObject({ status: 200, body: { held: true } });
+      await new Promise((resolve) => setTimeout(resolve, 120));
+      expect(await renew(brief)).toMatchObject({ status: 409, body: { code: 'LEASE_LOST' } });
+      for (const attempt of [charge, brief]) await one.post('/v1/settle', { attempt, outcome: 'notLanded' });
+    } finally {
+      vi.useRealTimers();
+    }
+  }
 });
 
 test('a client that stops renewing is a worker that died: in doubt, and settled by a person', async () => {

@@ -18,7 +18,7 @@ import {
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { SemelError } from '../../core/errors.ts';
-import { bootId, shortenBootId } from '../../store/boot.ts';
+import { shortBootId } from '../../store/boot.ts';
 import { folderProblem, makeFolder, nearestExisting } from '../../store/files.ts';
 import { withoutMark } from '../../store/process-life.ts';
 import { defaultPath } from '../../stores/sqlite/index.ts';
@@ -168,15 +168,10 @@ export function isPartOf(folder: string, owner: string): boolean {
 
 /** Without a boot id, another machine may use the same folder. */
 const unknownKernel = 'unknown';
-let thisKernel: string | undefined;
 
 /** This boot of this machine: only its kernel knows its pipes. */
 function kernel(): string {
-  if (thisKernel === undefined) {
-    const id = bootId();
-    thisKernel = id === undefined || id === '' ? unknownKernel : shortenBootId(id);
-  }
-  return thisKernel;
+  return shortBootId() || unknownKernel;
 }
 
 /** Why a folder of pipes cannot be trusted; undefined also if there is none yet. */

@@ -101,8 +101,10 @@ function toText({ tool, policy, isStep, job, ticket }: OpenTicket): string {
     ticket.fence,
     ticket.generation,
     ticket.keyed,
-    ticket.startedAt,
-    ...(ticket.isPlain ? [true] : []),
+    ticket.start.wall,
+    ticket.isPlain,
+    ticket.start.mono,
+    ticket.start.boot,
   ];
   return JSON.stringify([
     format,
@@ -129,11 +131,21 @@ function fromText(text: string): OpenTicket {
   return { tool, policy: policy ?? undefined, isStep, job, ticket };
 }
 
-type Claimed = [string, string, number, number, boolean, number, boolean?];
+type Claimed = [string, string, number, number, boolean, number, boolean?, number?, string?];
 
-/** One of an earlier version of semel is never plain. */
-function toTicket([key, token, fence, generation, keyed, startedAt, isPlain = false]: Claimed): Ticket {
-  return { key, token, fence, generation, keyed, startedAt, isPlain };
+/** One of an earlier version of semel lacks the rest. */
+function toTicket([
+  key,
+  token,
+  fence,
+  generation,
+  keyed,
+  wall,
+  isPlain = false,
+  mono = 0,
+  boot = '',
+]: Claimed): Ticket {
+  return { key, token, fence, generation, keyed, isPlain, start: { mono, boot, wall } };
 }
 
 function notOurs(): SemelError {

@@ -27,14 +27,8 @@ export interface Machine {
   mountPoints(): readonly string[] | undefined;
 }
 
-let thisBoot: { readonly id: string | undefined } | undefined;
-
 export const thisMachine: Machine = {
-  bootId() {
-    // A process does not outlive a boot.
-    thisBoot ??= { id: bootId() };
-    return thisBoot.id;
-  },
+  bootId,
   uptimeMs: () => uptime() * 1000,
   fileSystem: (path) => (process.platform === 'linux' ? statfsSync(path).type >>> 0 : undefined),
   user: () => process.geteuid?.(),
