@@ -62,7 +62,7 @@ async function settle(
     answer ??= await env.ledger.settle(request);
   } catch {
     // The ledger gave up: settling goes on in the background for as long as the process lives.
-    env.inBackground(settleLater(env, request));
+    settleInBackground(env, request);
   }
   const executed = verified === undefined && ending.outcome !== 'released';
   const more: Partial<Receipt> = {
@@ -124,7 +124,7 @@ export async function settlePlainly(
   warnOfOmitted(env, tool, request);
   const answer = await env.ledger.settle(request).catch((error) => {
     // Its executor may not report again.
-    env.inBackground(settleLater(env, request));
+    settleInBackground(env, request);
     throw error;
   });
   const { settled, fenced, record } = answer;
@@ -312,6 +312,17 @@ function readMessage(thrown: unknown): string {
     (part) => typeof part === 'string' || typeof part === 'number',
   );
   return parts.length === 0 ? 'an object was thrown that has no message' : parts.join(': ');
+}
+
+/** By token and outcome: what is settled in the background. */
+const pending = new Set<string>();
+
+/** Once: an executor elsewhere reports again and again until its report is taken, and each may have a megabyte. */
+function settleInBackground(env: Env, request: SettleRequest): void {
+  const name = `${request.token} ${request.outcome}`;
+  if (pending.has(name)) return;
+  pending.add(name);
+  env.inBackground(settleLater(env, request).finally(() => pending.delete(name)));
 }
 
 /** Retries for as long as the process lives, and a last time when it closes. */

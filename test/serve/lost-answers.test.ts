@@ -42,15 +42,22 @@ function openLedger() {
     steady: true,
   });
   const store = memoryStore({ time });
-  const faults: { onClaimed?: ((answer: ClaimAnswer) => Promise<void>) | undefined } = {};
+  const faults: { onClaimed?: ((answer: ClaimAnswer) => Promise<void>) | undefined; isFull?: boolean } = {};
+  const asked = { settle: 0 };
   const claim: Store['claim'] = async (request) => {
     const answer = await store.claim(request);
     await faults.onClaimed?.(answer);
     return answer;
   };
+  const settle: Store['settle'] = async (request) => {
+    asked.settle += 1;
+    if (faults.isFull === true) throw new Error('database or disk is full');
+    return store.settle(request);
+  };
   return {
     faults,
-    store: { ...store, claim, close: async () => undefined } satisfies Store,
+    asked,
+    store: { ...store, claim, settle, close: async () => undefined } satisfies Store,
     sleep: (ms: number) => {
       aheadMs += ms;
     },
@@ -445,3 +452,18 @@ async function expectHeld({ server }: Awaited<ReturnType<typeof open>>, store: S
   const { post } = await open(store);
   expect((await post('begin', refund)).body).toMatchObject({ code: 'IN_FLIGHT' });
 }
+
+test('a report that is repeated while the store fails is kept once', async () => {
+  const { store, faults, asked } = openLedger();
+  const { post } = await open(store);
+  const { body } = await post('begin', refund);
+  faults.isFull = true;
+  const report = { attempt: body.attempt, outcome: 'succeeded', value: 'sent' };
+  const repeated = await Promise.all(Array.from({ length: 20 }, () => post('settle', report)));
+  for (const { status } of repeated) expect(status).toBe(503);
+  faults.isFull = false;
+  asked.settle = 0;
+  await expect.poll(async () => (await post('begin', refund)).body.outcome).toBe('replay');
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(asked.settle).toBe(1);
+});
