@@ -1,6 +1,7 @@
 // Time and chance, injected everywhere so that the simulator can run the production code.
 
 import { randomFillSync } from 'node:crypto';
+import { runBeforeExit } from './before-exit.ts';
 import { SemelError } from './errors.ts';
 
 export interface Clock {
@@ -11,6 +12,8 @@ export interface Clock {
   /** A timer that somebody waits for keeps the process alive; one in the background does not. */
   setTimeout(run: () => void, ms: number, background?: 'background'): unknown;
   clearTimeout(timer: unknown): void;
+  /** Does this when the process ends by itself. Returns how to forget it. A clock of a simulation has no process of its own. */
+  beforeExit?(work: () => void): () => void;
 }
 
 /**
@@ -33,6 +36,7 @@ export const systemClock: Clock = {
     return ms <= longestMs ? start(run, ms) : new LongTimer(start, run, ms);
   },
   clearTimeout: (timer) => clearTimeout(timer instanceof LongTimer ? timer.part : (timer as NodeJS.Timeout)),
+  beforeExit: runBeforeExit,
 };
 
 /** Node fires a longer timer at once. */

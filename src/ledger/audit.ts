@@ -1,6 +1,7 @@
 // Appends replays and conflicts to the history, off the path of a call. The first of a kind is written within a second;
 // equal ones are counted, and their count is written once a minute: a tool that is called a thousand times a second must
-// not write a thousand times a second. No rule depends on the audit, so notes that the store refuses are dropped.
+// not write a thousand times a second. A program that ends by itself writes what is left. No rule depends on the audit, so
+// notes that the store refuses are dropped.
 
 import type { Clock } from '../core/clock.ts';
 import { keyMap } from '../core/key-map.ts';
@@ -39,6 +40,7 @@ export function createAudit(store: Store, clock: Clock): Audit {
   const latest = keyMap<CountedNote>();
   let freshTimer: unknown;
   let countsTimer: unknown;
+  let forgetExit: (() => void) | undefined;
   /** Slices are written in sequence, so that `flush` knows when the last one is. */
   let writing: Promise<void> = Promise.resolve();
   let slices = 0;
@@ -80,6 +82,12 @@ export function createAudit(store: Store, clock: Clock): Audit {
     latest.clear();
     write(batch.values());
     for (const counted of batch.values()) counted.isPending = false;
+    if (freshTimer === undefined) forgetExit?.();
+  }
+
+  function writeAll(): void {
+    writeFresh();
+    writeCounts();
   }
 
   return {
@@ -98,19 +106,18 @@ export function createAudit(store: Store, clock: Clock): Audit {
         latest.set(namespace, key, known);
         return known;
       }
-      if (fresh.size + written.size >= maxNotes) {
-        writeFresh();
-        writeCounts();
-      }
+      if (fresh.size + written.size >= maxNotes) writeAll();
       const counted = { event, times: 1, isPending: true };
       fresh.set(name, counted);
       latest.set(namespace, key, counted);
-      freshTimer ??= clock.setTimeout(writeFresh, firstNoteMs, 'background');
+      if (freshTimer === undefined) {
+        freshTimer = clock.setTimeout(writeFresh, firstNoteMs, 'background');
+        forgetExit = clock.beforeExit?.(writeAll);
+      }
       return counted;
     },
     async flush() {
-      writeFresh();
-      writeCounts();
+      writeAll();
       await writing;
     },
   };
