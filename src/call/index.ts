@@ -36,6 +36,7 @@ export type {
 export { isSameCode } from './doubt.ts';
 export { findInstant } from './modes/inner-calls.ts';
 export { isCallsNamespace, isTraceable, isUnique } from './modes/original-turn.ts';
+export { threwError } from './modes/own-error.ts';
 export { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts';
 export { emptyReceipt, formatRef, type Receipt, type Result } from './receipt.ts';
 export { timeoutError } from './refusals.ts';

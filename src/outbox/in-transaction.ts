@@ -62,11 +62,14 @@ async function runInside(engine: Engine, call: Call, inside: InTransaction): Pro
     renew: async () => ({ held: true, record: undefined }),
   });
   const effect = trackEffect(call.tool, inside);
-  const result = await pipeline.run(call.with({ tool: effect.tool }));
+  const running = Promise.resolve(pipeline.run(call.with({ tool: effect.tool })));
+  // Where nothing is enforced, it rejects with what the effect was made to throw.
+  await running.catch(() => undefined);
   // A caller who gave up is answered at once, but the effect keeps the transaction until it ends.
   await effect.ended();
   const thrown = effect.thrown();
   if (thrown !== undefined) throw outside(call.tool.contract.name, thrown.error);
+  const result = await running;
   // A statement that fails says so itself: here the claim was gone, and the effect with it.
   if (!result.ok && result.error.code === 'UNRECORDED') throw undoneError(call.tool.contract.name);
   const receipt = { ...result.receipt, uncommitted: true as const };

@@ -15,12 +15,13 @@ import {
   type Result,
   type Try,
   tellPartial,
+  threwError,
   timeoutError,
 } from '../call/index.ts';
 import { onAbort } from '../core/abort.ts';
 import type { Clock } from '../core/clock.ts';
 import { makeReadable } from '../core/contract/classify.ts';
-import { SemelError } from '../core/errors.ts';
+import { isSemelError } from '../core/errors.ts';
 import { deferred } from '../core/older-node.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
 import { enterKey, leaveKey } from './tool-internals.ts';
@@ -144,9 +145,9 @@ function beginObserved<Value>(pipeline: Pipeline, clock: Clock, call: Call): Pro
     try {
       return (await work()) as Result<Value>;
     } catch (thrown) {
-      const { name } = tool.contract;
-      const error = new SemelError('FAILED', `${name} threw: ${describeError(thrown)}.`, { cause: thrown });
-      return { ok: false, error, receipt: emptyReceipt(name) };
+      const { contract } = tool;
+      const error = isSemelError(thrown) ? thrown : threwError(contract, thrown);
+      return { ok: false, error, receipt: emptyReceipt(contract.name) };
     }
   }
 }

@@ -3,11 +3,11 @@
 import {
   type AttemptContext,
   type Call,
-  describeError,
   emptyReceipt,
   type Result,
   type RunStep,
   type Tool,
+  threwError,
   withoutUndefined,
 } from '../call/index.ts';
 import { listErrorCodes } from '../core/contract/classify.ts';
@@ -186,7 +186,7 @@ export function createToolbox({
           const receipt = emptyReceipt(contract.name);
           return pace({
             ok: false,
-            error: withReceipt(asSemelError(contract.name, error), receipt),
+            error: withReceipt(isSemelError(error) ? error : threwError(contract, error), receipt),
             receipt,
           });
         }
@@ -406,13 +406,4 @@ function compileClassifier(classify: Tool['classify'] | ClassifyTable): Tool['cl
     const code = listErrorCodes(error).find((each) => Object.hasOwn(classify, each));
     return code === undefined ? undefined : classify[code];
   };
-}
-
-function asSemelError(name: string, error: unknown): SemelError {
-  if (isSemelError(error)) return error;
-  return new SemelError('FAILED', `${name} threw: ${describeError(error)}.`, {
-    cause: error,
-    next: 'It was not recorded, so you may call again.',
-    retriable: true,
-  });
 }

@@ -1,6 +1,7 @@
 // Observe mode: every call runs as it did before semel, and the records say what semel would have done.
 
 import { getEventListeners } from 'node:events';
+import { AlreadyLanded, type AttemptContext, MaybeLanded, NotLanded, Rejected } from 'semel';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { gate, quick, rest, rig, target } from './support.ts';
@@ -118,6 +119,105 @@ describe('what would have been refused runs, and the receipt says why it would n
     expect(await tool.try({ id: 'x' } as never)).toMatchObject({ error: { code: 'INVALID_ARGS' } });
   });
 });
+
+describe.each(['observe', 'off'] as const)('with mode %s inside a call that is enforced', (mode) => {
+  const inner = (Word: new (text: string) => Error) => {
+    const { semel } = rig({ mode });
+    const run = (): unknown => {
+      throw new Word('the inner one');
+    };
+    const tool = semel.tool({ ...base, name: 'inner', run });
+    const stepped = semel.tool({ ...base, name: 'stepped', run: (_: object, ctx) => ctx.step('a', run) });
+    return {
+      tool: () => tool({}),
+      once: () => semel.once('inner', 1, run),
+      step: () => stepped({}),
+      async try() {
+        const result = await tool.try({});
+        if (!result.ok) throw result.error;
+        return result.value;
+      },
+      async begin() {
+        const begun = await semel.begin(tool, {});
+        const result = begun.execute ? await begun.attempt.threw(new Word('the inner one')) : begun.result;
+        if (!result.ok) throw result.error;
+        return result.value;
+      },
+    };
+  };
+  const ways = ['tool', 'once', 'step', 'try', 'begin'] as const;
+
+  test.each(ways.flatMap((way) => [NotLanded, Rejected, MaybeLanded].map((Word) => [way, Word] as const)))(
+    'what an effect says of itself (%s, %o) says nothing about the call around it',
+    async (way, Word) => {
+      const { semel } = rig();
+      const call = inner(Word)[way];
+      let sent = 0;
+      const outer = semel.tool({
+        ...base,
+        run() {
+          sent += 1;
+          return call();
+        },
+      });
+      for (const _ of [1, 2]) expect(await outer.try({})).toMatchObject({ error: { code: 'IN_DOUBT' } });
+      expect(sent).toBe(1);
+    },
+  );
+
+  test.each(ways)('what had landed already (%s) does not end the call around it', async (way) => {
+    const { semel } = rig();
+    const call = inner(AlreadyLanded as never)[way];
+    const sent: unknown[] = [];
+    const outer = semel.tool({ ...base, run: async () => sent.push(await call()) });
+    expect(await outer.try({})).toMatchObject({ ok: true, value: 1 });
+    expect(sent).toEqual(['the inner one']);
+  });
+
+  test('no error advises to repeat what may have landed', async () => {
+    const { semel } = rig({ mode });
+    const run = () => {
+      throw new Error('socket hang up');
+    };
+    const tool = semel.tool({ ...base, run });
+    const error = { code: 'FAILED', retriable: false, correctiveAction: expect.stringContaining('may have') };
+    expect(await tool.try({})).toMatchObject({ ok: false, error });
+    const begun = await semel.begin(tool, {});
+    expect(begun.execute && (await begun.attempt.threw(new Error('reset')))).toMatchObject({ error });
+    const light = semel.tool({ ...base, name: 'light', effect: 'write-idempotent', run });
+    expect(await light.try({})).toMatchObject({ error: { retriable: true } });
+  });
+});
+
+test.each([{}, { via: 'steps' }] as const)(
+  'an observed call with a step that landed is not free (%o)',
+  async (more) => {
+    const made = rig();
+    const sent: string[] = [];
+    const definition = {
+      ...{ ...base, ...more },
+      async run(_: object, ctx: AttemptContext) {
+        await ctx.step('charge', () => sent.push('charge'));
+        throw new NotLanded('out of stock');
+      },
+    } as const;
+    const observed = made.another({ mode: 'observe' }).tool(definition);
+    expect(await observed.try({})).toMatchObject({ error: { code: 'NOT_LANDED' } });
+    expect(await made.semel.tool(definition).try({})).toMatchObject({ error: { code: 'IN_DOUBT' } });
+    expect(sent).toEqual(['charge']);
+    // A step that did not land leaves nothing.
+    const free = made.another({ mode: 'observe' }).tool({
+      ...{ ...definition, name: 'free' },
+      run: (_: object, ctx) =>
+        ctx.step('charge', () => {
+          throw new NotLanded('no funds');
+        }),
+    });
+    expect(await free.try({})).toMatchObject({ error: { code: 'NOT_LANDED' } });
+    const [record] = (await made.semel.records.list({ contract: 'free' })).items;
+    expect(record?.status).toBe(more.via === 'steps' ? 'released' : 'unknown');
+  },
+);
 
 test('the timeout of the contract ends nothing', async () => {
   const made = rig({ mode: 'observe' });
@@ -310,14 +410,14 @@ describe('begin', () => {
   });
 
   test.each([
-    ['fail', 'failed'],
-    ['release', 'released'],
-    ['unknown', 'unknown'],
-    ['threw', 'unknown'],
-  ] as const)('%s is recorded as %s', async (ending, status) => {
+    ['fail', 'failed', 'FAILED'],
+    ['release', 'released', 'NOT_LANDED'],
+    ['unknown', 'unknown', 'IN_DOUBT'],
+    ['threw', 'unknown', 'FAILED'],
+  ] as const)('%s is recorded as %s', async (ending, status, code) => {
     const made = rig({ mode: 'observe' });
     const attempt = await begun(made, { id: 1 });
-    expect(await attempt[ending](new Error('reset'))).toMatchObject({ ok: false, error: { code: 'FAILED' } });
+    expect(await attempt[ending](new Error('reset'))).toMatchObject({ ok: false, error: { code } });
     const [record] = (await made.semel.records.list()).items;
     expect(record).toMatchObject({ status, error: { message: 'reset' } });
   });

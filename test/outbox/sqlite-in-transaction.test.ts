@@ -40,6 +40,17 @@ describe.each(libraries)('$name', (library) => {
     expect(at.cents('a')).toEqual([5]);
   });
 
+  test.each(['observe', 'off'] as const)('with mode %s, it throws what its effect threw', async (mode) => {
+    await using at = await shop(library, newPath(), 'shop', { mode });
+    const thrown = new Error('out of stock');
+    const place = at.define(() => {
+      throw thrown;
+    });
+    const placing = transaction(at.database, (tx) => place.inTransaction(tx, { id: 'm', cents: 1 }));
+    await expect(placing).rejects.toBe(thrown);
+    expect(at.cents('m')).toEqual([]);
+  });
+
   test.each([NotLanded, Rejected])(
     'its %o says nothing about the effect around the transaction',
     async (Word) => {

@@ -2,7 +2,7 @@
 
 import { DatabaseSync } from 'node:sqlite';
 import Database from 'better-sqlite3';
-import { createSemel } from '../../src/index.ts';
+import { createSemel, type SemelOptions } from '../../src/index.ts';
 import { type SqliteLike, sqliteStore } from '../../src/stores/sqlite/index.ts';
 
 export interface Library {
@@ -66,8 +66,13 @@ export interface Order {
 }
 
 /** The user's own table in the ledger's file, and a tool that writes to it. */
-export async function shop(library: Library, path: string, namespace = 'shop') {
-  const semel = createSemel({ store: library.store(path), namespace, prune: false });
+export async function shop(
+  library: Library,
+  path: string,
+  namespace = 'shop',
+  more: Pick<SemelOptions, 'mode'> = {},
+) {
+  const semel = createSemel({ store: library.store(path), namespace, prune: false, ...more });
   await semel.open();
   const database = library.open(path);
   database.exec('CREATE TABLE IF NOT EXISTS orders (id TEXT, cents INTEGER CHECK (cents > 0))');

@@ -14,6 +14,7 @@ import { tooLateError } from '../refusals.ts';
 import { classifyThrown, isLate, type Try } from '../run-tool.ts';
 import type { ActiveCall } from '../sharing.ts';
 import type { Work } from '../work.ts';
+import { withoutWord } from './own-error.ts';
 import { createBareRun, type RunHooks, runUnguarded } from './without-claim.ts';
 
 /** `problem`: why the call would have been refused before anything was claimed. */
@@ -88,7 +89,7 @@ async function record(
   const isRepeat = purpose !== firstPurpose;
   let effect: Promise<unknown> | undefined;
   const body = async (attempt: Attempt): Promise<Try> => {
-    const { run, requests } = createBareRun(call, {
+    const bare = createBareRun(call, {
       providerKeyFence: isRepeat ? env.random.token() : attempt.record.providerKeyFence,
       // `verify` finds every one of them.
       markFence: attempt.record.providerKeyFence,
@@ -96,16 +97,19 @@ async function record(
       dispatch: (unkeyed) => attempt.dispatch(unkeyed).catch(() => undefined),
       note: (ref) => attempt.note(ref),
     });
-    effect = run();
+    effect = bare.run();
     try {
       return { ending: { outcome: 'succeeded', value: await effect }, thrown: undefined };
     } catch (caught) {
       const thrown = makeReadable(caught);
-      return { ending: classifyThrown(attempt, thrown, requests), thrown };
+      const ending = classifyThrown(attempt, thrown, bare.requests);
+      const isOpen = bare.hasOpenStep && ending.outcome !== 'succeeded';
+      // Enforced, a step without a record would be made again.
+      return { ending: isOpen ? { outcome: 'unknown', because: 'a step may have landed' } : ending, thrown };
     }
   };
   const { receipt } = await runAttempt(env, active, claimed, purpose, body);
-  const value = effect === undefined ? await createBareRun(call, noHooks).run() : await effect;
+  const value = await withoutWord(call.tool.contract, effect ?? createBareRun(call, noHooks).run());
   const observed = isRepeat ? ('in doubt' as const) : undefined;
   return { ok: true, value, receipt: { ...receipt, executed: true, observed } };
 }

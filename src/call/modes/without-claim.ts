@@ -6,7 +6,7 @@ import { isRepeatable } from '../../core/contract/words.ts';
 import { SemelError } from '../../core/errors.ts';
 import { deferred } from '../../core/older-node.ts';
 import { isLazy } from '../../core/plain.ts';
-import { AlreadyLanded, isSignal, Rejected } from '../../core/signals.ts';
+import { AlreadyLanded, isSignal, NotLanded, Rejected } from '../../core/signals.ts';
 import { CallbackTimer, sleep, type Timers } from '../../ledger/index.ts';
 import type { Call, Tool } from '../call.ts';
 import type { Env } from '../env.ts';
@@ -27,6 +27,7 @@ import type { Requests } from '../sending/requests.ts';
 import { Stop } from '../sending/stop.ts';
 import { describeError } from '../settle.ts';
 import { noStepsError, type StepWork } from '../steps.ts';
+import { withoutWord } from './own-error.ts';
 
 /** What `ctx` of a run without a claim does. */
 export interface RunHooks {
@@ -42,7 +43,7 @@ export async function runUnguarded(
   call: Call,
   more: Partial<Receipt> = {},
 ): Promise<Result> {
-  return runOnce(call, random.token(), more, ({ run }) => run());
+  return runOnce(call, random.token(), more, ({ run }) => withoutWord(call.tool.contract, run()));
 }
 
 /** The same within the contract's `timeout` and with its `retry`. */
@@ -178,6 +179,8 @@ export interface BareRun {
   run(): Promise<unknown>;
   readonly requests: Requests;
   readonly stop: Stop;
+  /** A step has landed, or may have, and has no record. */
+  readonly hasOpenStep: boolean;
 }
 
 export function createBareRun(
@@ -186,6 +189,7 @@ export function createBareRun(
 ): BareRun {
   const { stop, unlink } = linkStop(call);
   const { tool, namespace, key } = call;
+  let openSteps = 0;
   const target: PrepareTarget & { prepared: unknown } = {
     prepared: undefined,
     hasPrepared: false,
@@ -210,9 +214,16 @@ export function createBareRun(
     note,
     isStepsOnly: false,
     // Without a guard, a step just runs its work.
-    async takeStep(_name, ...rest) {
-      if (tool.contract.mode === 'enforce') throw noStepsError(tool.contract.name);
-      return (rest.at(-1) as StepWork)(ctx as never);
+    async takeStep(step, ...rest) {
+      const { mode, name } = tool.contract;
+      if (mode === 'enforce') throw noStepsError(name);
+      openSteps += 1;
+      const running = (async () => (rest.at(-1) as StepWork)(ctx as never))();
+      running.catch((thrown) => {
+        const error = makeReadable(thrown);
+        if (error instanceof NotLanded || error instanceof Rejected) openSteps -= 1;
+      });
+      return withoutWord({ name: `${name}.${step}`, effect: 'write-non-idempotent' }, running);
     },
     get prepared() {
       return target.prepared;
@@ -222,6 +233,9 @@ export function createBareRun(
   return {
     requests,
     stop,
+    get hasOpenStep() {
+      return openSteps > 0;
+    },
     async run() {
       try {
         await prepareAndDispatch(tool, args, ctx, target);

@@ -1,6 +1,6 @@
 // A contract's version, and which records it can answer.
 
-import type { Via } from './classify.ts';
+import type { Contract } from './contract.ts';
 import { refuse } from './contract-checks.ts';
 
 export function checkVersion(name: string, version: string): string {
@@ -16,18 +16,16 @@ export function checkVersion(name: string, version: string): string {
 
 /**
  * The version that a record is made with. Made of steps, an effect is other code than one that its provider knows by a key:
- * neither may repeat what the other left in doubt. Nor may code with another provider: it does not know the key.
+ * neither may repeat what the other left in doubt. Nor may code with another provider: it does not know the key. The steps of a call that
+ * is only observed have no records.
  */
 export function recordVersion({
   version,
   via,
   providerMark,
-}: {
-  readonly version: string;
-  readonly via: Via | undefined;
-  readonly providerMark: string | null;
-}): string {
-  const own = via === 'steps' ? `steps/${version}` : version;
+  mode,
+}: Pick<Contract, 'version' | 'via' | 'providerMark' | 'mode'>): string {
+  const own = via === 'steps' && mode !== 'observe' ? `steps/${version}` : version;
   return providerMark === null ? own : `${own}@${providerMark}`;
 }
 
