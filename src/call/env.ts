@@ -6,7 +6,7 @@ import type { Life } from '../store/process-life.ts';
 import type { RunStep } from './steps.ts';
 import type { Work } from './work.ts';
 
-export interface Env extends Pick<Work, 'closing' | 'inBackground'>, Life {
+export interface Env extends Pick<Work, 'closing' | 'inBackground' | 'onceInBackground'>, Life {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly timers: Timers;

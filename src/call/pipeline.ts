@@ -38,7 +38,7 @@ import { changed, surrounding } from './surroundings.ts';
 import { type NextStep, wait, waitForOtherCaller } from './wait.ts';
 import { createWork, type Work } from './work.ts';
 
-export type PipelineOptions = Omit<Env, 'timers' | 'closing' | 'inBackground'>;
+export type PipelineOptions = Omit<Env, 'timers' | 'closing' | 'inBackground' | 'onceInBackground'>;
 
 export interface Pipeline extends Pick<Work, 'closing' | 'close'> {
   /** Returns a promise only if there is something to wait for: many replays are in memory. */
@@ -59,8 +59,8 @@ export interface Pipeline extends Pick<Work, 'closing' | 'close'> {
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { ledger, clock } = options;
   const work = createWork(clock);
-  const { closing, inBackground } = work;
-  const env: Env = { ...options, timers: createTimers(clock), closing, inBackground };
+  const { closing, inBackground, onceInBackground } = work;
+  const env: Env = { ...options, timers: createTimers(clock), closing, inBackground, onceInBackground };
   const sharing = createSharing(clock);
   const habit = createHabit();
   const toolBody: Body = Object.assign((attempt: Attempt) => runTool(env, attempt), {

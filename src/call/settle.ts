@@ -314,15 +314,9 @@ function readMessage(thrown: unknown): string {
   return parts.length === 0 ? 'an object was thrown that has no message' : parts.join(': ');
 }
 
-/** By token and outcome: what is settled in the background. */
-const pending = new Set<string>();
-
-/** Once: an executor elsewhere reports again and again until its report is taken, and each may have a megabyte. */
+/** An executor elsewhere reports again and again until its report is taken, and each may have a megabyte. */
 function settleInBackground(env: Env, request: SettleRequest): void {
-  const name = `${request.token} ${request.outcome}`;
-  if (pending.has(name)) return;
-  pending.add(name);
-  env.inBackground(settleLater(env, request).finally(() => pending.delete(name)));
+  env.onceInBackground(`${request.token} ${request.outcome}`, () => settleLater(env, request));
 }
 
 /** Retries for as long as the process lives, and a last time when it closes. */

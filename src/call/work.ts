@@ -22,6 +22,8 @@ export interface Work {
   track<T>(promise: Promise<T>): Promise<T>;
   /** Settling that goes on after the caller was answered. */
   inBackground(settling: Promise<unknown>): void;
+  /** The same, unless something of this name is under way. */
+  onceInBackground(name: string, settle: () => Promise<unknown>): void;
   /** Refuses new calls, gives running ones this long to finish, then ends them. */
   close(graceMs: number): Promise<void>;
 }
@@ -31,6 +33,7 @@ export function createWork(clock: Clock): Work {
   const active = new LinkedList<Closable>();
   const tracked = new Set<Promise<unknown>>();
   const settling = new Set<Promise<unknown>>();
+  const named = new Set<string>();
 
   const work = {
     isClosing: false,
@@ -38,6 +41,11 @@ export function createWork(clock: Clock): Work {
     active,
     track: <T>(promise: Promise<T>) => keepUntilEnd(tracked, promise),
     inBackground: (promise: Promise<unknown>) => void keepUntilEnd(settling, promise),
+    onceInBackground(name: string, settle: () => Promise<unknown>) {
+      if (named.has(name)) return;
+      named.add(name);
+      work.inBackground(settle().finally(() => named.delete(name)));
+    },
     async close(graceMs: number) {
       work.isClosing = true;
       const finished = new AbortController();
