@@ -14,9 +14,10 @@ import { isDamaged, readOrDamage } from '../damage.ts';
 import { matches } from '../matching.ts';
 import type { Found, RemoteBackend, Removal, RowPage, Swap, Swapped, Write } from '../remote/backend.ts';
 import type { DamagedRecord, EventType, ListQuery, Row, StoreEvent, StoreFacts } from '../store.ts';
-import { type Cell, decodeCell, encodeGrave, encodeRecord, type Pending } from './cell.ts';
+import { decodeCell, encodeGrave, encodeRecord, type Pending } from './cell.ts';
 import type { CellName, Cells, StoredCell } from './cells.ts';
 import type { DateClock } from './date-clock.ts';
+import { type KnownCell, knownCells, maxTries } from './known-cells.ts';
 import { createMeta } from './meta.ts';
 
 export interface CellBackendOptions {
@@ -33,17 +34,6 @@ export interface CellBackendOptions {
   readonly refreshMs?: number | undefined;
 }
 
-/** A cell, and the tag that it had. */
-interface Known {
-  readonly cell: Cell;
-  readonly text: string;
-  readonly tag: string;
-}
-
-/** How often a write is tried while others change the cell without changing the record. */
-const maxTries = 8;
-/** Cells whose tags are remembered. */
-const capacity = 5_000;
 const pageSize = 250;
 /** Far longer than a signed request is accepted: 15 minutes. */
 const graveMs = 24 * 3_600_000;
@@ -51,9 +41,9 @@ const graveMs = 24 * 3_600_000;
 const maxNotes = 200;
 
 export function cellBackend(options: CellBackendOptions): RemoteBackend {
-  const { cells, clock, dates, where } = options;
+  const { cells, clock, dates } = options;
   const meta = createMeta({ ...options, now: nowMs });
-  let seen: KeyMap<Known> = keyMap();
+  const memory = knownCells({ cells, nowMs, where: options.where });
   /** The highest fence of a removed record that was met. */
   let floor = 0;
   /** Where pruning continues: the last batch was full. */
@@ -76,7 +66,7 @@ export function cellBackend(options: CellBackendOptions): RemoteBackend {
     remove,
     append,
     async history(namespace, key) {
-      const known = await readOne({ namespace, key });
+      const known = await memory.read({ namespace, key });
       return known?.cell.events ?? [];
     },
     namespaces: async () => [...(await cells.namespaces())].sort(),
@@ -116,7 +106,7 @@ export function cellBackend(options: CellBackendOptions): RemoteBackend {
         );
     }
     const lookAt = async (which: readonly number[]): Promise<void> => {
-      const found = await readAll(which.map((n) => swaps[n] as Swap));
+      const found = await memory.readAll(which.map((n) => swaps[n] as Swap));
       for (const [index, n] of which.entries()) answers[n] = notDone(found[index]);
     };
     // All of them: what is still under way must not land after the answer.
@@ -129,29 +119,27 @@ export function cellBackend(options: CellBackendOptions): RemoteBackend {
   async function swapOne(name: CellName, write: Write): Promise<Swapped> {
     const { before, row, revision } = write;
     // Catches most wrong guesses about them before anything is written.
-    if (!(await areUnchanged(name.namespace, toPending(write.beside)))) return notDone(await readOne(name));
+    if (!(await memory.areUnchanged(name.namespace, toPending(write.beside))))
+      return notDone(await memory.read(name));
     // A guess, to save the read.
-    let known = seen.get(name.namespace, name.key);
+    let known = memory.guess(name);
     let isRead = false;
     for (let tries = 1; tries <= maxTries; tries += 1) {
       const there = known?.cell.found;
-      if (isRead && there?.revision === revision) return confirm(name, write, known as Known);
+      if (isRead && there?.revision === revision) return confirm(name, write, known as KnownCell);
       const usedFence = before === undefined ? Math.max(meta.floor(), known?.cell.fence ?? 0) : 0;
       const isRefused = row !== undefined && row.fence <= usedFence;
       if (there?.revision !== before?.revision || isRefused) {
         if (isRead) return notDone(known);
-        known = await readOne(name);
+        known = await memory.read(name);
         isRead = true;
         continue;
       }
       const text = encodeWrite(name, write, known);
-      const tag = await cells.swap(name, text, known?.tag);
-      if (tag !== undefined) {
-        const written = remember(name, { text, tag });
-        return row === undefined ? { done: true } : confirm(name, write, written);
-      }
+      const written = await memory.write(name, text, known?.tag);
+      if (written !== undefined) return row === undefined ? { done: true } : confirm(name, write, written);
       // Another process was faster, or only the history changed, or our own write landed and its reply was lost.
-      known = await readOne(name);
+      known = await memory.read(name);
       isRead = true;
     }
     throw new SemelError('STORE_UNAVAILABLE', `The record ${name.key} is being changed without pause.`, {
@@ -159,21 +147,10 @@ export function cellBackend(options: CellBackendOptions): RemoteBackend {
     });
   }
 
-  /** Pending or not: two writes that wait for each other are both undone. */
-  async function areUnchanged(namespace: string, beside: Pending['beside']): Promise<boolean> {
-    if (beside.length === 0) return true;
-    const others = await cells.read(beside.map(([key]) => ({ namespace, key })));
-    return beside.every(([key, revision], n) => {
-      const other = others[n];
-      const there = other && decodeCell(namespace, other.text, key).found;
-      return (there?.revision ?? null) === revision;
-    });
-  }
-
   function encodeWrite(
     name: CellName,
     { row, revision, events, beside }: Write,
-    known: Known | undefined,
+    known: KnownCell | undefined,
   ): string {
     const all = [...(known?.cell.events ?? []), ...events];
     // Events of a record that is gone: they go with what is left of it.
@@ -186,51 +163,13 @@ export function cellBackend(options: CellBackendOptions): RemoteBackend {
   }
 
   /** The write is in its cell. It counts if the other forms of its key allow it, and if it was not late. */
-  async function confirm(name: CellName, { revision, until }: Write, written: Known): Promise<Swapped> {
-    const known = await settlePending(name, written);
+  async function confirm(name: CellName, { revision, until }: Write, written: KnownCell): Promise<Swapped> {
+    const known = await memory.settle(name, written);
     if (known?.cell.found?.revision !== revision || nowMs() >= until) return notDone(known);
     return { done: true };
   }
 
-  /** Commits or undoes a pending record. Every reader does this, because the writer may be gone. */
-  async function settlePending(name: CellName, known: Known): Promise<Known | undefined> {
-    const { pending, found, events, fence } = known.cell;
-    if (pending === undefined || found === undefined) return known;
-    const text = (await areUnchanged(name.namespace, pending.beside))
-      ? encodeRecord(found, events)
-      : (pending.undo ?? encodeGrave(name, fence, nowMs()));
-    const tag = await cells.swap(name, text, known.tag);
-    // Otherwise another process did it, or the reply was lost.
-    return tag === undefined ? readOne(name) : remember(name, { text, tag });
-  }
-
-  async function readOne(name: CellName): Promise<Known | undefined> {
-    const [known] = await readAll([name]);
-    return known;
-  }
-
-  function readAll(names: readonly CellName[]): Promise<readonly (Known | undefined)[]> {
-    if (names.length === 0) return Promise.resolve([]);
-    return cells.read(names).then((found) =>
-      Promise.all(
-        found.map((one, n) => {
-          const name = names[n] as CellName;
-          if (one !== undefined) return settlePending(name, remember(name, one));
-          seen.delete(name.namespace, name.key);
-          return undefined;
-        }),
-      ),
-    );
-  }
-
-  function remember({ namespace, key }: CellName, { text, tag }: StoredCell): Known {
-    const known = { cell: decodeCell(namespace, text, key), text, tag };
-    if (seen.size() >= capacity) seen = keyMap();
-    seen.set(namespace, key, known);
-    return known;
-  }
-
-  function notDone(known: Known | undefined): Swapped {
+  function notDone(known: KnownCell | undefined): Swapped {
     if (known !== undefined && known.cell.found === undefined) floor = Math.max(floor, known.cell.fence);
     return { done: false, found: known?.cell.found };
   }
@@ -272,7 +211,7 @@ export function cellBackend(options: CellBackendOptions): RemoteBackend {
   async function settled(namespace: string, one: StoredCell): Promise<Found | DamagedRecord | undefined> {
     const cell = readOrDamage(() => decodeCell(namespace, one.text));
     if (isDamaged(cell) || cell.pending === undefined) return isDamaged(cell) ? cell : cell.found;
-    return (await readOne({ namespace, key: cell.key }))?.cell.found;
+    return (await memory.read({ namespace, key: cell.key }))?.cell.found;
   }
 
   /** Reads every record until the limit is reached; the next call continues there. */
@@ -315,7 +254,7 @@ export function cellBackend(options: CellBackendOptions): RemoteBackend {
 
   async function removeOne({ before, row, revision, events: types }: Removal): Promise<boolean> {
     const { namespace, key, fence } = before.row;
-    return change({ namespace, key }, ({ found, events }) => {
+    return memory.change({ namespace, key }, ({ found, events }) => {
       if (found?.revision !== before.revision) return undefined;
       if (row === undefined) return encodeGrave(before.row, fence, nowMs());
       return encodeRecord(
@@ -336,7 +275,7 @@ export function cellBackend(options: CellBackendOptions): RemoteBackend {
     await Promise.all(
       [...names.values()].map(async (added) => {
         const { namespace, key } = added[0] as StoreEvent;
-        await change({ namespace, key }, (cell) => {
+        await memory.change({ namespace, key }, (cell) => {
           if (cell.found === undefined) return undefined;
           const at = nowMs();
           const all = [...cell.events, ...added.map((event): StoreEvent => ({ ...event, at }))];
@@ -344,21 +283,6 @@ export function cellBackend(options: CellBackendOptions): RemoteBackend {
         });
       }),
     );
-  }
-
-  /** Reads a cell and replaces it, again while others change it. False: there is nothing to change. */
-  async function change(name: CellName, replace: (cell: Cell) => string | undefined): Promise<boolean> {
-    for (let tries = 1; tries <= maxTries; tries += 1) {
-      const known = await readOne(name);
-      const text = known && replace(known.cell);
-      if (known === undefined || text === undefined) return false;
-      const tag = await cells.swap(name, text, known.tag);
-      if (tag !== undefined) {
-        remember(name, { text, tag });
-        return true;
-      }
-    }
-    throw new Error(`the record ${name.key} is being changed without pause, in ${where}`);
   }
 }
 
