@@ -2,6 +2,7 @@
 // answer.
 
 import { onAbort } from '../core/abort.ts';
+import { Moment } from '../core/clock.ts';
 import { recordVersion } from '../core/contract/version.ts';
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { findDrift } from '../core/key/identity.ts';
@@ -20,7 +21,6 @@ import type { Call } from './call.ts';
 import type { Claimant } from './detached.ts';
 import { listWaysOut, rerunWithin } from './doubt.ts';
 import type { Env } from './env.ts';
-import { Moment } from './heartbeat.ts';
 import type { Result } from './receipt.ts';
 import { abortedError, closedError } from './refusals.ts';
 import { settleLater } from './settle.ts';

@@ -1,7 +1,7 @@
 // An attempt that another program executes, and reports by what it was given: its claim. Nothing of it stays in this process,
 // so any process on the same store can take the reports, and nobody renews the lease for a program that has died.
 
-import type { Clock } from '../core/clock.ts';
+import { type Clock, Moment } from '../core/clock.ts';
 import { formatDuration } from '../core/contract/duration.ts';
 import type { Outcome } from '../core/contract/words.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
@@ -12,7 +12,6 @@ import { Attempt, mustUseFirstWording } from './attempt.ts';
 import type { Call, Tool } from './call.ts';
 import { firstPurpose } from './claim.ts';
 import type { Env } from './env.ts';
-import { Moment } from './heartbeat.ts';
 import { refuseInDoubt } from './in-doubt-error.ts';
 import { collectEvidence, emptyReceipt, type Result, refuse } from './receipt.ts';
 import { abortedError, inFlightError, takenOverError } from './refusals.ts';

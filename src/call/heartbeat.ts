@@ -2,20 +2,9 @@
 // assumes more than the store granted; on the monotonic clock, and on the wall clock, since the former stops while the machine
 // sleeps.
 
-import type { Clock } from '../core/clock.ts';
+import { type Clock, Moment } from '../core/clock.ts';
 import type { Timer, TimerList, Timers } from '../ledger/index.ts';
 import type { RenewAnswer } from '../store/store.ts';
-
-/** One moment, by both clocks. */
-export class Moment {
-  readonly mono: number;
-  readonly wall: number;
-
-  constructor(clock: Clock) {
-    this.mono = clock.mono();
-    this.wall = clock.now();
-  }
-}
 
 export interface Lease {
   readonly leaseMs: number;
@@ -47,9 +36,7 @@ export class Heartbeat implements Timer {
 
   /** How long the lease surely lasts. A wall clock that is set forward costs one renewal. */
   leftMs(): number {
-    const { mono, wall } = this.#sentAt;
-    const passedMs = Math.max(this.#clock.mono() - mono, this.#clock.now() - wall);
-    return this.#lease.leaseMs - passedMs;
+    return this.#lease.leaseMs - this.#sentAt.passedMs(this.#clock);
   }
 
   /** Renews now; false: the lease is lost. */

@@ -39,6 +39,22 @@ export const systemClock: Clock = {
   beforeExit: runBeforeExit,
 };
 
+/** One moment, by both clocks of this process. */
+export class Moment {
+  readonly mono: number;
+  readonly wall: number;
+
+  constructor(clock: Clock) {
+    this.mono = clock.mono();
+    this.wall = clock.now();
+  }
+
+  /** At the most: the monotonic clock stops while the machine sleeps, and the wall clock may be set back. */
+  passedMs(clock: Clock): number {
+    return Math.max(clock.mono() - this.mono, clock.now() - this.wall);
+  }
+}
+
 /** Node fires a longer timer at once. */
 const longestMs = 2 ** 31 - 1;
 

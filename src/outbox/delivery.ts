@@ -3,6 +3,7 @@
 // life is in doubt, never a first run. Its record decides what becomes of the row: in doubt never becomes dead.
 
 import type { Result, Tool, Try } from '../call/index.ts';
+import type { Moment } from '../core/clock.ts';
 import { majorVersion } from '../core/contract/version.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { type Engine, findInstant, runAs } from '../semel/index.ts';
@@ -31,8 +32,8 @@ export interface LentRow {
   readonly row: OutboxRow;
   /** When the loan ends, by the store's clock. Identifies the loan. */
   dueAt: number;
-  /** The same by this process's clock, counted from before the request. */
-  heldUntil: number;
+  /** When it was asked for. */
+  lentAt: Moment;
 }
 
 /** How long a row is lent, unless the relay asks for more. */
@@ -77,7 +78,7 @@ export async function deliver(
   const result = await runAs({ conversation, turn, run, caller, at }, () =>
     engine.pipeline.runAfter(call, async ({ held }): Promise<Try | undefined> => {
       // Somebody else may have delivered it since, and the next of its group; even its record may be gone by now.
-      if (engine.clock.now() > lent.heldUntil) return stopBefore(lateHold);
+      if (lent.lentAt.passedMs(engine.clock) > holdMs) return stopBefore(lateHold);
       hasStarted = true;
       // Every write that is harmless to repeat is one of its own.
       if (isRepeatable(tool.contract.effect)) return undefined;

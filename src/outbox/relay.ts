@@ -1,6 +1,7 @@
 // Delivers what is staged, in any number of processes. Taking rows is one short statement; no lock is held while an effect
 // runs. Polls often after something was staged in this process, and rarely when idle.
 
+import { Moment } from '../core/clock.ts';
 import { describeThrown } from '../core/contract/classify.ts';
 import { type Duration, durationMs } from '../core/contract/duration.ts';
 import { checkKnown, fieldNames } from '../core/contract/known-fields.ts';
@@ -122,15 +123,14 @@ async function run(semel: object, options: RelayOptions, untilEmpty: boolean): P
     for (;;) {
       await sleep(clock, holdMs / 3, [over.signal], 'background');
       if (over.signal.aborted) return;
-      const soon = clock.now() + holdMs / 2;
-      const held = [...running.keys()].filter(({ heldUntil }) => heldUntil < soon);
+      const held = [...running.keys()].filter(({ lentAt }) => lentAt.passedMs(clock) > holdMs / 2);
       if (held.length === 0) continue;
-      const heldUntil = clock.now() + holdMs;
+      const lentAt = new Moment(clock);
       const asked = held.map(({ row, dueAt }) => ({ n: row.n, dueAt }));
       // A store that does not answer now may answer next time.
       const answer = await outbox.keep(asked, holdMs).catch(() => undefined);
       for (const lent of held) {
-        if (answer?.kept.includes(lent.row.n)) Object.assign(lent, { dueAt: answer.dueAt, heldUntil });
+        if (answer?.kept.includes(lent.row.n)) Object.assign(lent, { dueAt: answer.dueAt, lentAt });
       }
     }
   }
@@ -141,10 +141,10 @@ async function run(semel: object, options: RelayOptions, untilEmpty: boolean): P
       options.tools?.map(({ contract }) => contract.name),
     );
     const skipBlocked = options.onBlocked === 'skip';
-    const heldUntil = clock.now() + holdMs;
+    const lentAt = new Moment(clock);
     try {
       const rows = await outbox.take({ namespace, contracts, limit, holdMs, skipBlocked });
-      return rows.map((row) => ({ row, dueAt: row.dueAt, heldUntil }));
+      return rows.map((row) => ({ row, dueAt: row.dueAt, lentAt }));
     } catch (error) {
       if (!(error instanceof SemelError) || !error.retriable || untilEmpty) throw error;
       pauseMs = Math.max(pauseMs, idleMs);

@@ -1,7 +1,7 @@
 // Reads the ledger and decides about its records. Every act names the state that was looked at, and is recorded.
 
 import { formatRef, isCallsNamespace } from '../../call/index.ts';
-import { type Clock, type Random, toInstant } from '../../core/clock.ts';
+import { type Clock, Moment, type Random, toInstant } from '../../core/clock.ts';
 import type { Status } from '../../core/contract/words.ts';
 import { SemelError } from '../../core/errors.ts';
 import { recordId } from '../../core/key/key.ts';
@@ -249,7 +249,7 @@ export function createRecords({
       return [...groups.values()].sort((a, b) => b.refs.length - a.refs.length);
     },
     async resolve(ref, resolution, options = {}) {
-      const asked = { mono: clock.mono(), wall: clock.now() };
+      const asked = new Moment(clock);
       const saidAt = toInstant('lookedAt', options.lookedAt);
       const what = toAct(resolution, maxResultBytes);
       const { record, isRef } = await findAsSeen(ref);
@@ -263,8 +263,7 @@ export function createRecords({
           },
         );
       // The person looked before this call. The process may have been suspended since; or the machine, which stops `mono`.
-      const passedMs = Math.max(clock.mono() - asked.mono, clock.now() - asked.wall);
-      const decidedAt = record.readAt - passedMs;
+      const decidedAt = record.readAt - asked.passedMs(clock);
       return resolveRecord(record, what, options, Math.min(decidedAt, saidAt ?? decidedAt));
     },
   };
