@@ -98,9 +98,14 @@ const recordsAtOnce = 10;
 
 /** Each record is read once, however many wait for it. */
 async function tellRecords(space: Space, listeners: ReadonlySet<Listener>): Promise<void> {
-  const byKey = Map.groupBy(listeners, ({ key }) => key);
-  byKey.delete(undefined);
-  const waiting = [...byKey] as [string, Listener[]][];
+  const byKey = new Map<string, Listener[]>();
+  for (const each of listeners) {
+    if (each.key === undefined) continue;
+    const those = byKey.get(each.key);
+    if (those === undefined) byKey.set(each.key, [each]);
+    else those.push(each);
+  }
+  const waiting = [...byKey];
   for (let from = 0; from < waiting.length; from += recordsAtOnce)
     await Promise.all(
       waiting.slice(from, from + recordsAtOnce).map(async ([key, those]) => {
