@@ -261,7 +261,7 @@ export function lazyRunError(name: string): Error {
 }
 
 /** A generator would run outside the attempt, or never, and promises end outside of it: they cannot be recorded as done. */
-function refuseLazyRun({ call, record }: Attempt): Try {
+export function refuseLazyRun({ call, record }: Attempt): Try {
   const { name, effect } = call.tool.contract;
   const thrown = lazyRunError(name);
   // The rest of `run` may have had an effect.

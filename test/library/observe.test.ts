@@ -219,6 +219,30 @@ test.each([{}, { via: 'steps' }] as const)(
   },
 );
 
+test('what has not run when its call returns is not recorded as done', async () => {
+  const made = rig({ mode: 'observe' });
+  const mails: number[] = [];
+  const send = async (id: number) => {
+    await rest();
+    mails.push(id);
+  };
+  const listed = made.semel.tool({ ...base, name: 'listed', run: () => [send(1), send(2)] });
+  const value = await listed({});
+  expect(mails).toEqual([]);
+  await Promise.all(value as Promise<void>[]);
+  expect((await made.semel.records.list({ contract: 'listed' })).items).toMatchObject([
+    { status: 'unknown' },
+  ]);
+  const stepped = made.semel.tool({
+    ...{ ...base, name: 'stepped' },
+    run(_: object, ctx) {
+      void ctx.step('mail', () => send(3));
+    },
+  });
+  await stepped({});
+  expect(mails).toEqual([1, 2, 3]);
+});
+
 test('the timeout of the contract ends nothing', async () => {
   const made = rig({ mode: 'observe' });
   const end = gate<string>();

@@ -2,6 +2,7 @@
 
 import { makeReadable } from '../../core/contract/classify.ts';
 import type { SemelError } from '../../core/errors.ts';
+import { isLazy } from '../../core/plain.ts';
 import type { StoredRecord } from '../../store/store.ts';
 import type { Attempt } from '../attempt.ts';
 import type { Call } from '../call.ts';
@@ -11,7 +12,7 @@ import type { Env } from '../env.ts';
 import { runAttempt } from '../execute.ts';
 import type { Result } from '../receipt.ts';
 import { tooLateError } from '../refusals.ts';
-import { classifyThrown, isLate, type Try } from '../run-tool.ts';
+import { classifyThrown, isLate, refuseLazyRun, type Try } from '../run-tool.ts';
 import type { ActiveCall } from '../sharing.ts';
 import type { Work } from '../work.ts';
 import { withoutWord } from './own-error.ts';
@@ -99,7 +100,10 @@ async function record(
     });
     effect = bare.run();
     try {
-      return { ending: { outcome: 'succeeded', value: await effect }, thrown: undefined };
+      const value = await effect;
+      // The caller gets it all the same.
+      if (isLazy(value)) return refuseLazyRun(attempt);
+      return { ending: { outcome: 'succeeded', value }, thrown: undefined };
     } catch (caught) {
       const thrown = makeReadable(caught);
       const ending = classifyThrown(attempt, thrown, bare.requests);

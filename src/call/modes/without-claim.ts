@@ -190,6 +190,7 @@ export function createBareRun(
   const { stop, unlink } = linkStop(call);
   const { tool, namespace, key } = call;
   let openSteps = 0;
+  const runningSteps = new Set<Promise<unknown>>();
   const target: PrepareTarget & { prepared: unknown } = {
     prepared: undefined,
     hasPrepared: false,
@@ -219,7 +220,10 @@ export function createBareRun(
       if (mode === 'enforce') throw noStepsError(name);
       openSteps += 1;
       const running = (async () => (rest.at(-1) as StepWork)(ctx as never))();
-      running.catch((thrown) => {
+      runningSteps.add(running);
+      const end = () => runningSteps.delete(running);
+      running.then(end, (thrown) => {
+        end();
         const error = makeReadable(thrown);
         if (error instanceof NotLanded || error instanceof Rejected) openSteps -= 1;
       });
@@ -239,7 +243,10 @@ export function createBareRun(
     async run() {
       try {
         await prepareAndDispatch(tool, args, ctx, target);
-        return await tool.run(args, ctx);
+        const value = await tool.run(args, ctx);
+        // It is not done before the steps are that it did not wait for.
+        while (runningSteps.size > 0) await Promise.all(runningSteps);
+        return value;
       } finally {
         unlink();
       }
