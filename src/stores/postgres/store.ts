@@ -21,7 +21,7 @@ import { postgresRaw } from './raw.ts';
 import { decodeFound, encode, type Packed, packed } from './rows.ts';
 import { planMigration, qualify, schemaVersion } from './schema.ts';
 import { buildStatements, encodeValues, parseAnswer } from './statements.ts';
-import { postgresTransactions } from './transactions.ts';
+import { postgresTransactions } from './transaction/transactions.ts';
 
 export interface PostgresStoreOptions {
   /** `postgres://user@host/database`; needs the package `pg`. */

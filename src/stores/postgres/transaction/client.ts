@@ -1,8 +1,8 @@
 // The caller's open transaction by its shape: `pg`, postgres.js, Drizzle, Kysely or Prisma. No driver is imported. Refuses a
 // pool or a client without a transaction: what is written there would commit by itself.
 
-import { SemelError } from '../../core/errors.ts';
-import { isUnknownStatement } from './client.ts';
+import { SemelError } from '../../../core/errors.ts';
+import { isUnknownStatement } from '../client.ts';
 
 type Rows = readonly Record<string, unknown>[];
 

@@ -1,67 +1,46 @@
 // The ledger inside its caller's transaction: the rules decide as for the store itself, and every statement goes through the
 // caller's client. Refuses a transaction on another database, or one in which a key could be claimed twice.
 
-import type { Clock, Random } from '../../core/clock.ts';
-import { listCauses } from '../../core/contract/classify.ts';
-import { isSemelError, SemelError } from '../../core/errors.ts';
-import { view } from '../../rules/state.ts';
-import type { Intent } from '../../store/outbox.ts';
-import type { RemoteBackend } from '../../store/remote/backend.ts';
-import { remoteStore } from '../../store/remote/remote-store.ts';
-import type { InTransaction, Transactions } from '../../store/transaction.ts';
-import { encodeArray } from './array.ts';
-import { type Connection, isTrue, isUnknownStatement } from './client.ts';
-import { type Call, encodeEvent, exchange } from './exchange.ts';
-import { isConflict, isLockTimeout, judge, readSqlState } from './failure.ts';
-import { hides } from './open.ts';
-import { encodeIntent, encodeNewIntent, type StageAnswer, toRow } from './outbox.ts';
-import { place, stageNewParameters, stageParameters } from './outbox-functions.ts';
-import { decodeFound, type Packed } from './rows.ts';
-import { qualify, schemaVersion } from './schema.ts';
-import { buildStatements, encodeValues, nameStatement, parseAnswer } from './statements.ts';
-import { adaptTransaction, type CallerTransaction, notOpenError } from './transaction-client.ts';
+import { isSemelError, SemelError } from '../../../core/errors.ts';
+import { view } from '../../../rules/state.ts';
+import type { Intent } from '../../../store/outbox.ts';
+import type { Transactions } from '../../../store/transaction.ts';
+import { type Connection, isTrue, isUnknownStatement } from '../client.ts';
+import { isConflict, isLockTimeout, judge, readSqlState } from '../failure.ts';
+import { hides } from '../open.ts';
+import { encodeIntent, encodeNewIntent, type StageAnswer, toRow } from '../outbox.ts';
+import { place, stageNewParameters, stageParameters } from '../outbox-functions.ts';
+import { decodeFound, type Packed } from '../rows.ts';
+import { qualify, schemaVersion } from '../schema.ts';
+import { nameStatement } from '../statements.ts';
+import { ask, isFromLedger, type Row } from './ask.ts';
+import { type Bound, type BoundStore, type BoundStoreOptions, boundStores } from './bound-store.ts';
+import { adaptTransaction, type CallerTransaction, notOpenError } from './client.ts';
 
-interface TransactionsOptions {
+interface TransactionsOptions extends BoundStoreOptions {
   /** Opens the store itself. */
   open(): Promise<unknown>;
   /** Through the store's own connection. */
   readonly query: Connection['query'];
-  readonly schema: string;
-  readonly where: string;
-  readonly clock: Clock;
-  readonly random: Random;
 }
-
-/** How long to wait for another transaction with the same key, unless the caller's `lock_timeout` says. */
-const patience = '10s';
 
 /** Pruning raised the floor while the claim waited: the next attempt sees it. */
 const floorRaised = 'SM001';
 const mostTries = 5;
 
-interface Probe {
+interface Probe extends Bound {
   readonly place: string;
   readonly isolation: string;
   readonly readOnly: string;
   readonly encoding: string;
   readonly nulls: string;
-  readonly lockTimeout: string;
   readonly hides: boolean | string;
-  readonly now: number;
-  /** The transaction's id, as a text. */
-  readonly id: string;
 }
-
-const idText = 'SELECT pg_catalog.txid_current_if_assigned()::text AS answer';
 
 export function postgresTransactions(options: TransactionsOptions): Transactions {
   const { schema, where } = options;
-  const statements = buildStatements(schema, 'transaction');
+  const bindStore = boundStores(options);
   const placeText = qualify(schema, `SELECT ${place} AS answer FROM semel.meta m`);
-  const appendText = qualify(
-    schema,
-    'SELECT semel.append($1::text::json, $2::text::integer)::text AS answer',
-  );
   const probeText = qualify(
     schema,
     `SELECT pg_catalog.json_build_object('place', ${place},
@@ -210,7 +189,7 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
         next: 'Nothing was run. Call again; if it persists, look for a transaction that stays open.',
         cause: error,
       });
-    return fromLedger.has(error as object) ? judge(error, where).error : error;
+    return isFromLedger(error) ? judge(error, where).error : error;
   }
 
   async function bind(inner: CallerTransaction): Promise<BoundStore> {
@@ -267,111 +246,9 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
       },
     );
   }
-
-  interface BoundStore extends Pick<InTransaction, 'store' | 'isSame' | 'end'> {
-    /** The first error of semel's own statements: after it, the transaction accepts no others. */
-    failure(): unknown;
-  }
-
-  function bindStore(inner: CallerTransaction, { lockTimeout, now, id }: Probe): BoundStore {
-    let failure: unknown;
-    let isOver = false;
-
-    async function send(text: string, values: readonly (string | null)[]): Promise<Row | undefined> {
-      if (isOver || failure !== undefined) throw endedError(failure);
-      try {
-        return await ask(inner, text, values);
-      } catch (error) {
-        failure = error;
-        throw error;
-      }
-    }
-
-    const call: Call = async (question, values) => {
-      const texts = encodeValues(question, values, (_, list) => encodeArray(list)).map((value) =>
-        value === null ? null : String(value),
-      );
-      const { text } = statements[question];
-      if (question !== 'look') texts[texts.length - 2] = lockTimeout === '0' ? patience : lockTimeout;
-      return parseAnswer(await send(text, [...texts, lockTimeout]));
-    };
-
-    const backend: RemoteBackend = {
-      open: async () => ({
-        kind: 'postgres',
-        location: where,
-        address: undefined,
-        forgets: undefined,
-        clockProblem: undefined,
-      }),
-      now: async () => now,
-      exchange: (swaps) => exchange(call, swaps),
-      async append(events) {
-        const noted = events.map((event, i) => ({ i, ...encodeEvent(event) }));
-        await send(appendText, [JSON.stringify(noted), String(schemaVersion)]);
-      },
-      list: unavailable,
-      due: unavailable,
-      remove: unavailable,
-      history: unavailable,
-      namespaces: unavailable,
-      close: async () => undefined,
-      // Not retriable: the transaction has failed as a whole.
-      judge: (error) => ({ error: isSemelError(error) ? error : endedError(error), concernsAll: true }),
-    };
-    return {
-      store: remoteStore(backend, { clock: options.clock, random: options.random }),
-      failure: () => failure,
-      isSame: async () => (await send(idText, []))?.answer === id,
-      /** From now on nothing is sent: the client belongs to its owner again. */
-      end() {
-        isOver = true;
-      },
-    };
-  }
-}
-
-type Row = Record<string, unknown>;
-
-/** Errors of semel's own statements, as opposed to those of the effect. */
-const fromLedger = new WeakSet<object>();
-
-async function ask(
-  inner: CallerTransaction,
-  text: string,
-  values: readonly (string | null)[] = [],
-  name?: string,
-): Promise<Row | undefined> {
-  try {
-    const [row] = await inner.query(text, values, name);
-    return row;
-  } catch (error) {
-    const thrown = findDriverError(error);
-    if (typeof thrown === 'object' && thrown !== null) fromLedger.add(thrown);
-    throw thrown;
-  }
 }
 
 /** No such schema, table or function: the transaction is in a database without this ledger. */
 function isElsewhere(error: unknown): boolean {
   return ['3F000', '42P01', '42883'].includes(readSqlState(error) ?? '');
-}
-
-/** Drizzle and Prisma wrap the driver's error, which has the SQLSTATE. */
-function findDriverError(error: unknown): unknown {
-  return listCauses(error).find((each) => readSqlState(each) !== undefined) ?? error;
-}
-
-function endedError(cause: unknown): SemelError {
-  return new SemelError('STORE_UNAVAILABLE', 'The transaction has failed, or the call in it is over.', {
-    next: 'Nothing was run. Roll the transaction back.',
-    retriable: false,
-    ...(cause === undefined ? {} : { cause }),
-  });
-}
-
-function unavailable(): never {
-  throw new SemelError('STORE_UNAVAILABLE', 'A transaction serves only the call that it was opened for.', {
-    retriable: false,
-  });
 }
