@@ -216,6 +216,11 @@ export class Attempt implements ContextSource, Lease, Timer {
     await this.#storeDispatch(!this.#losesKey(unkeyedHost));
   }
 
+  /** Before a step without a record, in a call that is only observed: a re-run under the key of the call would make it again. */
+  async dispatchUnrecorded(): Promise<void> {
+    if (this.record.keyed || !this.record.dispatched) await this.#storeDispatch(false);
+  }
+
   /** The first request without our key. */
   #losesKey(unkeyedHost: string | undefined): boolean {
     if (unkeyedHost === undefined || !this.record.keyed) return false;

@@ -219,6 +219,40 @@ test.each([{}, { via: 'steps' }] as const)(
   },
 );
 
+test('each step of an observed call has a key of its own, and none is made again by the key of the call', async () => {
+  const made = rig();
+  const provider = { name: 'psp', window: '30d', sentBy: 'tool' } as const;
+  const keys: string[] = [];
+  const definition = {
+    ...{ ...base, provider },
+    async run(_: object, ctx: AttemptContext) {
+      await ctx.step('charge', { provider }, ({ key }) => keys.push(key));
+      await ctx.step('ship', { provider }, ({ key }) => keys.push(key));
+      throw new Error('socket hang up');
+    },
+  } as const;
+  const observed = made.another({ mode: 'observe' }).tool(definition);
+  await expect(observed({})).rejects.toThrow('socket hang up');
+  expect(new Set(keys).size).toBe(2);
+  expect(await made.semel.tool(definition).try({})).toMatchObject({ error: { code: 'IN_DOUBT' } });
+  expect(keys).toHaveLength(2);
+  await expect(observed({})).rejects.toThrow('socket hang up');
+  expect(new Set(keys).size).toBe(4);
+});
+
+test('a step of an observed call crosses the line, where its process dies in it', async () => {
+  const made = rig();
+  const definition = {
+    ...base,
+    dispatch: 'explicit',
+    run: (_: object, ctx: AttemptContext) => ctx.step('mail', () => new Promise(() => {})),
+  } as const;
+  void made.another({ mode: 'observe' }).tool(definition)({});
+  await rest();
+  expect((await made.semel.records.list()).items).toMatchObject([{ status: 'running' }]);
+  expect((await made.semel.records.list()).items[0]?.lastDispatchedAt).toBeDefined();
+});
+
 test('what has not run when its call returns is not recorded as done', async () => {
   const made = rig({ mode: 'observe' });
   const mails: number[] = [];

@@ -96,6 +96,7 @@ async function record(
       markFence: attempt.record.providerKeyFence,
       // A refusal by the ledger changes nothing.
       dispatch: (unkeyed) => attempt.dispatch(unkeyed).catch(() => undefined),
+      enterStep: () => attempt.dispatchUnrecorded().catch(() => undefined),
       note: (ref) => attempt.note(ref),
     });
     effect = bare.run();
@@ -119,4 +120,9 @@ async function record(
 }
 
 /** For an attempt that ended before its effect started. */
-const noHooks: RunHooks = { providerKeyFence: 0, dispatch: async () => undefined, note: async () => false };
+const noHooks: RunHooks = {
+  providerKeyFence: 0,
+  dispatch: async () => undefined,
+  enterStep: async () => undefined,
+  note: async () => false,
+};

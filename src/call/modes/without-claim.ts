@@ -22,11 +22,11 @@ import {
   type PrepareTarget,
   prepareAndDispatch,
 } from '../run-tool.ts';
-import { createContext } from '../sending/context.ts';
+import { type ContextSource, createContext } from '../sending/context.ts';
 import type { Requests } from '../sending/requests.ts';
 import { Stop } from '../sending/stop.ts';
 import { describeError } from '../settle.ts';
-import { noStepsError, type StepWork } from '../steps.ts';
+import { noStepsError, type StepOptions, type StepWork } from '../steps.ts';
 import { withoutWord } from './own-error.ts';
 
 /** What `ctx` of a run without a claim does. */
@@ -34,6 +34,8 @@ export interface RunHooks {
   readonly providerKeyFence: number | string;
   readonly markFence?: number;
   readonly dispatch: (unkeyed?: string) => Promise<void>;
+  /** Before a step, which gets no record. */
+  readonly enterStep: () => Promise<void>;
   readonly note: (remoteRef: string) => Promise<boolean>;
 }
 
@@ -135,8 +137,9 @@ async function runOnce(
     remoteRef = ref;
     return false;
   };
+  const nothing = async () => undefined;
   const value = await running(
-    createBareRun(call, { providerKeyFence, dispatch: async () => undefined, note }),
+    createBareRun(call, { providerKeyFence, dispatch: nothing, enterStep: nothing, note }),
   );
   return { ok: true, value, receipt: createReceipt(call, undefined, { executed: true, remoteRef, ...more }) };
 }
@@ -185,10 +188,11 @@ export interface BareRun {
 
 export function createBareRun(
   call: Call,
-  { providerKeyFence, markFence, dispatch, note }: RunHooks,
+  { providerKeyFence, markFence, dispatch, enterStep, note }: RunHooks,
 ): BareRun {
   const { stop, unlink } = linkStop(call);
   const { tool, namespace, key } = call;
+  let steps = 0;
   let openSteps = 0;
   const runningSteps = new Set<Promise<unknown>>();
   const target: PrepareTarget & { prepared: unknown } = {
@@ -199,7 +203,7 @@ export function createBareRun(
     },
     dispatch,
   };
-  const { ctx, requests } = createContext({
+  const source: ContextSource = {
     namespace,
     recordKey: key,
     providerKeyFence,
@@ -215,25 +219,43 @@ export function createBareRun(
     note,
     isStepsOnly: false,
     // Without a guard, a step just runs its work.
-    async takeStep(step, ...rest) {
-      const { mode, name } = tool.contract;
-      if (mode === 'enforce') throw noStepsError(name);
-      openSteps += 1;
-      const running = (async () => (rest.at(-1) as StepWork)(ctx as never))();
+    takeStep(name, ...rest) {
+      const running = runStep(rest);
       runningSteps.add(running);
       const end = () => runningSteps.delete(running);
-      running.then(end, (thrown) => {
-        end();
-        const error = makeReadable(thrown);
-        if (error instanceof NotLanded || error instanceof Rejected) openSteps -= 1;
-      });
-      return withoutWord({ name: `${name}.${step}`, effect: 'write-non-idempotent' }, running);
+      running.then(end, end);
+      return withoutWord({ name: `${tool.contract.name}.${name}`, effect: 'write-non-idempotent' }, running);
     },
     get prepared() {
       return target.prepared;
     },
-  });
+  };
+  const { ctx, requests } = createContext(source);
   const args = call.args as never;
+
+  /** Under a key of its own: to a provider, two steps under one key would be one effect. */
+  async function runStep(given: readonly unknown[]): Promise<unknown> {
+    const { mode, name } = tool.contract;
+    if (mode === 'enforce') throw noStepsError(name);
+    const [{ provider }, work] = (given.length === 1 ? [{}, given[0]] : given) as [StepOptions, StepWork];
+    steps += 1;
+    const { markFence: _, ...own } = source;
+    const inner = createContext({
+      ...{ ...own, provider, issuedKeys: new Set() },
+      providerKeyFence: `${providerKeyFence}/${steps}`,
+      note: async () => false,
+    });
+    openSteps += 1;
+    await enterStep();
+    try {
+      return await work(inner.ctx as never);
+    } catch (thrown) {
+      const error = makeReadable(thrown);
+      if (error instanceof NotLanded || error instanceof Rejected) openSteps -= 1;
+      throw thrown;
+    }
+  }
+
   return {
     requests,
     stop,
