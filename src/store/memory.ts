@@ -10,6 +10,7 @@ import { localRaw, type RawBackend } from './local/local-raw.ts';
 import { type Backend, localStore, type Transaction } from './local/local-store.ts';
 import { matches } from './matching.ts';
 import { refusalOf, type Standing } from './move/ledger-state.ts';
+import { dropOldNotes } from './notes.ts';
 import type { Row, Store, StoreEvent } from './store.ts';
 
 export interface MemoryStoreOptions {
@@ -59,6 +60,14 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
       floor = Math.max(floor, fence);
     },
     note: (event) => void events.push(event),
+    dropOldNotes(namespace, key) {
+      const own = events.filter((event) => event.namespace === namespace && event.key === key);
+      const kept = new Set(dropOldNotes(own));
+      if (kept.size === own.length) return;
+      events = events.filter(
+        (event) => event.namespace !== namespace || event.key !== key || kept.has(event),
+      );
+    },
     dropEvents: ({ namespace, key }, types) => {
       events = events.filter(
         (event) =>

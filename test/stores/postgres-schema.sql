@@ -354,6 +354,11 @@ BEGIN
   FROM json_to_recordset(noted) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
     type text, detail text)
   WHERE EXISTS (SELECT FROM semel.records r WHERE r.namespace = e.namespace AND r.key = e.key) ORDER BY e.i;
+  DELETE FROM semel.events old
+  USING (SELECT DISTINCT e.namespace, e.key FROM json_to_recordset(noted) AS e (namespace text, key text)) e
+  WHERE old.namespace = e.namespace AND old.key = e.key AND old.type IN ('replayed', 'conflict', 'observed', 'noted') AND old.n <= (
+    SELECT o.n FROM semel.events o WHERE o.namespace = e.namespace AND o.key = e.key AND o.type IN ('replayed', 'conflict', 'observed', 'noted')
+    ORDER BY o.n DESC LIMIT 1 OFFSET 200);
 END $$;
 
 CREATE FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

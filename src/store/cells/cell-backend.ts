@@ -12,8 +12,9 @@ import { type From, pages } from '../../core/paging.ts';
 import { isDue } from '../../rules/prune.ts';
 import { isDamaged, readOrDamage } from '../damage.ts';
 import { matches } from '../matching.ts';
+import { dropOldNotes } from '../notes.ts';
 import type { Found, RemoteBackend, Removal, RowPage, Swap, Swapped, Write } from '../remote/backend.ts';
-import type { DamagedRecord, EventType, ListQuery, Row, StoreEvent, StoreFacts } from '../store.ts';
+import type { DamagedRecord, ListQuery, Row, StoreEvent, StoreFacts } from '../store.ts';
 import { decodeCell, encodeGrave, encodeRecord, type Pending } from './cell.ts';
 import type { CellName, Cells, StoredCell } from './cells.ts';
 import type { DateClock } from './date-clock.ts';
@@ -37,9 +38,6 @@ export interface CellBackendOptions {
 const pageSize = 250;
 /** Far longer than a signed request is accepted: 15 minutes. */
 const graveMs = 24 * 3_600_000;
-/** Notes of what callers did, per record: the latest are kept. */
-const maxNotes = 200;
-
 export function cellBackend(options: CellBackendOptions): RemoteBackend {
   const { cells, clock, dates } = options;
   const meta = createMeta({ ...options, now: nowMs });
@@ -288,15 +286,4 @@ export function cellBackend(options: CellBackendOptions): RemoteBackend {
 
 function toPending(beside: Write['beside']): Pending['beside'] {
   return beside.map(({ key, revision }) => [key, revision ?? null]);
-}
-
-const notes: readonly EventType[] = ['replayed', 'conflict', 'observed', 'noted'];
-
-function dropOldNotes(events: readonly StoreEvent[]): readonly StoreEvent[] {
-  let excess = events.filter(({ type }) => notes.includes(type)).length - maxNotes;
-  return events.filter(({ type }) => {
-    if (excess <= 0 || !notes.includes(type)) return true;
-    excess -= 1;
-    return false;
-  });
 }

@@ -1,6 +1,7 @@
 // A store whose backend reads and writes rows synchronously inside one transaction: memory and SQLite. It applies the
 // rules and adds nothing to them.
 
+import { keyMap } from '../../core/key-map.ts';
 import { claim, findLoss } from '../../rules/claim.ts';
 import { isLink, listForms, makeLink, nextStep } from '../../rules/forms.ts';
 import { clear, dispatch, renew } from '../../rules/holder.ts';
@@ -35,6 +36,8 @@ export interface Transaction {
   remove(row: Row): void;
   raiseFloor(fence: number): void;
   note(event: StoreEvent): void;
+  /** Drops what `dropOldNotes` would. */
+  dropOldNotes(namespace: string, key: string): void;
   /** Drops the record's events, of these types or all. */
   dropEvents(row: Row, types?: readonly EventType[]): void;
   /** Rows that pruning might remove, at most `limit`, oldest expiry first. */
@@ -150,6 +153,12 @@ function appendIn(tx: Transaction, events: readonly Omit<StoreEvent, 'at'>[]): v
   for (const event of events) {
     // Nobody would ever remove the events of a record that has been pruned.
     if (tx.get(event.namespace, event.key) !== undefined) tx.note({ ...event, at: tx.time.wall });
+  }
+  const noted = keyMap<true>();
+  for (const { namespace, key } of events) {
+    if (noted.get(namespace, key) !== undefined) continue;
+    noted.set(namespace, key, true);
+    tx.dropOldNotes(namespace, key);
   }
 }
 

@@ -75,6 +75,34 @@ export const historyCases = [
     assert.deepEqual(await scene.eventTypes('mail.send/=c'), []);
   }),
 
+  behaviour(
+    'of the notes of a record the latest 200 are kept, and all other events',
+    ['time'],
+    async (scene) => {
+      await scene.take();
+      await scene.lapse();
+      const { fence, generation } = await scene.take();
+      const about = { namespace: theNamespace, key: theKey, generation, fence };
+      const from = (first: number, count: number) =>
+        Array.from({ length: count }, (_, n) => ({
+          ...about,
+          type: (['replayed', 'conflict', 'noted'] as const)[n % 3] ?? 'replayed',
+          detail: { n: first + n },
+        }));
+      await scene.store.append(from(0, 150));
+      await scene.store.append([
+        ...from(150, 150),
+        { ...about, key: 'mail.send/=other', type: 'replayed', detail: {} },
+      ]);
+      const [first, ...notes] = await scene.events();
+      assert.equal(first?.type, 'takeover');
+      assert.deepEqual(
+        notes.map(({ detail }) => detail.n),
+        Array.from({ length: 200 }, (_, n) => 100 + n),
+      );
+    },
+  ),
+
   behaviour('a history is the same from every handle', ['time'], async (scene) => {
     await scene.take();
     await scene.lapse();

@@ -2,6 +2,7 @@
 // a cluster.
 
 import { createHash } from 'node:crypto';
+import { maxNotes, noteTypes } from '../../../store/notes.ts';
 import { encodeHead, statusAt } from '../rows.ts';
 
 export interface Script {
@@ -222,12 +223,28 @@ return 1`);
 
 /**
  * KEYS: slots, meta; for each event its record and its list of events. ARGV: id, seen, writer; for each event its type, and
- * what follows its instant.
+ * what follows its instant. Of a record's notes, the latest are kept.
  */
 export const append: Script = script(`${clock}${sentinel}
 local at = '\\n' .. string.format('%.0f', now) .. '\\n'
+local lists = {}
 for i = 3, #KEYS, 2 do
-  if redis.call('EXISTS', KEYS[i]) == 1 then redis.call('RPUSH', KEYS[i + 1], ARGV[i + 1] .. at .. ARGV[i + 2]) end
+  if redis.call('EXISTS', KEYS[i]) == 1 then
+    local length = redis.call('RPUSH', KEYS[i + 1], ARGV[i + 1] .. at .. ARGV[i + 2])
+    if length > ${maxNotes} then lists[KEYS[i + 1]] = true end
+  end
+end
+local isNote = {${noteTypes.map((type) => `${type} = true`).join(', ')}}
+for list in pairs(lists) do
+  local events, excess = redis.call('LRANGE', list, 0, -1), -${maxNotes}
+  local function isOf(event) return isNote[string.match(event, '^%a+')] end
+  for _, event in ipairs(events) do if isOf(event) then excess = excess + 1 end end
+  if excess > 0 then
+    redis.call('DEL', list)
+    for _, event in ipairs(events) do
+      if excess > 0 and isOf(event) then excess = excess - 1 else redis.call('RPUSH', list, event) end
+    end
+  end
 end
 return 1`);
 

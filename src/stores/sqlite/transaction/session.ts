@@ -91,6 +91,10 @@ export function createSession(connection: Connection, machine: Machine): Session
       hasWritten = true;
       events.note(event);
     },
+    dropOldNotes(namespace, key) {
+      hasWritten = true;
+      events.dropOldNotes(namespace, key);
+    },
     dropEvents(row, types) {
       hasWritten = true;
       events.drop(row, types);
