@@ -63,6 +63,23 @@ function ask<T>(method: string, params: object = {}): T {
 
 /** The functions that were entered since this was last asked. */
 function takeEntered(): readonly Entered[] {
+  const entered = takeCounted();
+  return entered.filter((each) => !isPartOfConstructor(each, entered));
+}
+
+/** V8 counts the fields of a class as a function of their own, beside the constructor that sets them. */
+function isPartOfConstructor({ name, url, startOffset }: Entered, entered: readonly Entered[]): boolean {
+  if (name !== '<instance_members_initializer>') return false;
+  const [, className] =
+    [
+      ...read(url)
+        .slice(0, startOffset)
+        .matchAll(/^(?:export )?class (\w+)/gm),
+    ].at(-1) ?? [];
+  return entered.some((other) => other.url === url && other.name === className);
+}
+
+function takeCounted(): readonly Entered[] {
   const { result } = ask<Profiler.TakePreciseCoverageReturnType>('Profiler.takePreciseCoverage');
   return result.flatMap(({ scriptId, url, functions }) =>
     functions.flatMap(({ functionName, ranges: [range] }) => {

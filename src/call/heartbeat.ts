@@ -24,6 +24,8 @@ export class Heartbeat implements Timer {
   /** When the present lease was requested. */
   #sentAt: Moment;
   #isStopped = false;
+  /** A long lease is checked more often than each third of it, when it is renewed: timers stop while a machine sleeps. */
+  readonly #checkMs: number;
 
   /** `sentAt`: when the claim was sent. */
   constructor(clock: Clock, timers: Timers, lease: Lease, sentAt: Moment, now: number) {
@@ -31,6 +33,8 @@ export class Heartbeat implements Timer {
     this.#timers = timers;
     this.#lease = lease;
     this.#sentAt = sentAt;
+    const thirdMs = lease.leaseMs / 3;
+    this.#checkMs = thirdMs / Math.ceil(thirdMs / maxCheckMs);
     this.#schedule(now);
   }
 
@@ -77,12 +81,6 @@ export class Heartbeat implements Timer {
     const { leaseMs } = this.#lease;
     // With tolerance: a timer that fires a little early would otherwise wait for one more check.
     return leaseMs - this.leftMs() > leaseMs / 3 - this.#checkMs / 2;
-  }
-
-  /** A long lease is checked more often than each third of it, when it is renewed: timers stop while a machine sleeps. */
-  get #checkMs(): number {
-    const thirdMs = this.#lease.leaseMs / 3;
-    return thirdMs / Math.ceil(thirdMs / maxCheckMs);
   }
 
   #schedule(now?: number): void {

@@ -50,24 +50,39 @@ export function canonicalJson(value: unknown, options: CanonicalOptions = {}): s
   return walk.text;
 }
 
-function write(walk: Walk, value: unknown): void {
+/** The same text for a string, number, boolean or null; undefined: it is something else, or refused. */
+export function scalarJson(value: unknown): string | undefined {
   switch (typeof value) {
     case 'string':
-      walk.text += quote(walk, value);
-      break;
+      return quoteText(value);
     case 'number':
-      if (!Number.isFinite(value)) throw notCanonical(walk, value);
-      walk.text += value;
-      break;
+      return Number.isFinite(value) ? `${value}` : undefined;
     case 'boolean':
-      walk.text += value;
-      break;
-    case 'object':
-      if (value === null) walk.text += 'null';
-      else writeContainer(walk, value);
-      break;
+      return value ? 'true' : 'false';
     default:
-      throw notCanonical(walk, value);
+      return value === null ? 'null' : undefined;
+  }
+}
+
+/** Undefined: it is not well-formed. */
+function quoteText(text: string): string | undefined {
+  // A loop, not a pattern: most values are short, and every call has some.
+  if (text.length > 100) return text.isWellFormed() ? JSON.stringify(text) : undefined;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code < 0x20 || code === 0x22 || code === 0x5c || code >= 0xd800)
+      return text.isWellFormed() ? JSON.stringify(text) : undefined;
+  }
+  return `"${text}"`;
+}
+
+function write(walk: Walk, value: unknown): void {
+  if (typeof value === 'object' && value !== null) writeContainer(walk, value);
+  else if (typeof value === 'string') walk.text += quote(walk, value);
+  else {
+    const text = scalarJson(value);
+    if (text === undefined) throw notCanonical(walk, value);
+    walk.text += text;
   }
   // Checked at every step: a small graph of shared references can make an endless text.
   if (walk.text.length > walk.maxBytes) {
@@ -149,12 +164,9 @@ function sorted(keys: string[]): string[] {
   return keys;
 }
 
-/** Characters that JSON must escape: control characters, quotes, backslashes and surrogates. */
-const special = /[^ !#-[\]-\ud7ff\ue000-\uffff]/;
-
 function quote(walk: Walk, text: string): string {
-  if (!special.test(text)) return `"${text}"`;
-  if (text.isWellFormed()) return JSON.stringify(text);
+  const quoted = quoteText(text);
+  if (quoted !== undefined) return quoted;
   throw refusal(walk, 'contains a lone surrogate', 'Pass text.toWellFormed(), or the bytes as base64.');
 }
 

@@ -4,7 +4,7 @@
 
 import type { FieldLists } from '../contract/fields.ts';
 import { visibleSymbol } from '../plain.ts';
-import { canonicalJson } from './canonical-json.ts';
+import { canonicalJson, scalarJson } from './canonical-json.ts';
 import {
   deriveIdentity,
   type IdentityLimits,
@@ -111,27 +111,5 @@ const isNamed = (name: string, fields: LeftOut['fresh']) => fields.some((steps) 
 const areNames = (fields: LeftOut['fresh']) => fields.every((steps) => steps.length === 1);
 
 function textOf(value: unknown, limits: IdentityLimits): string | undefined {
-  switch (typeof value) {
-    case 'string':
-      return quote(value);
-    case 'number':
-      return Number.isFinite(value) ? `${value}` : undefined;
-    case 'boolean':
-      return value ? 'true' : 'false';
-    case 'object':
-      return value === null ? 'null' : canonicalJson(value, limits);
-    default:
-      return undefined;
-  }
-}
-
-function quote(text: string): string | undefined {
-  // A loop, not a pattern: most values are short, and every call has some.
-  if (text.length > 100) return text.isWellFormed() ? JSON.stringify(text) : undefined;
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code < 0x20 || code === 0x22 || code === 0x5c || code >= 0xd800)
-      return text.isWellFormed() ? JSON.stringify(text) : undefined;
-  }
-  return `"${text}"`;
+  return typeof value === 'object' && value !== null ? canonicalJson(value, limits) : scalarJson(value);
 }

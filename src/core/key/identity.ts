@@ -5,7 +5,7 @@ import { encodeResult } from '../codec/codec.ts';
 import type { FieldLists } from '../contract/fields.ts';
 import { SemelError } from '../errors.ts';
 import { isPlainPrototype } from '../plain.ts';
-import { canonicalJson } from './canonical-json.ts';
+import { canonicalJson, scalarJson } from './canonical-json.ts';
 import { contentDigest } from './key.ts';
 import { normalisers } from './normalise.ts';
 
@@ -100,6 +100,8 @@ const maxContentBytes = 262_144;
 function encodedContent(value: unknown): string | undefined {
   // The length of a text is known; a small graph of shared references can make an endless one.
   if (typeof value === 'string' && value.length > maxContentBytes) return `text:${value}`;
+  const scalar = scalarJson(value);
+  if (scalar !== undefined && scalar.length <= maxContentBytes) return scalar;
   try {
     return canonicalJson(value, { maxBytes: maxContentBytes });
   } catch {
