@@ -211,6 +211,25 @@ test('a timeout counts by a clock that no step of the wall clock moves, also on 
   }
 });
 
+test('a report counts under the terms of its attempt, though the server has learned others since', async () => {
+  const store = memoryStore();
+  const [before, after] = [await open({ store, mayDefine: true }), await open({ store, mayDefine: true })];
+  const terms = { effect: 'irreversible', per: 'ever' };
+  const older = { ...terms, identity: ['order'] };
+  const newer = { ...terms, identity: ['order', 'part'] };
+  const ship = (policy: object, part: number) => ({ tool: 'ship', policy, args: { order: 7, part } });
+  const { attempt } = (await before.post('/v1/begin', ship(older, 1))).body;
+  // The program was changed, and the server started again: the older program still runs.
+  expect(await after.post('/v1/begin', ship(newer, 1))).toMatchObject({ body: { outcome: 'execute' } });
+  expect(await after.post('/v1/renew', { attempt })).toMatchObject({ status: 200, body: { held: true } });
+  const report = { attempt, outcome: 'succeeded', value: 'sent' };
+  expect(await after.post('/v1/settle', report)).toMatchObject({ status: 200, body: { recorded: true } });
+  expect(await before.post('/v1/begin', ship(older, 1))).toMatchObject({ body: { value: 'sent' } });
+  // Calls are still of the newer terms only.
+  expect(await after.post('/v1/begin', ship(newer, 2))).toMatchObject({ body: { outcome: 'execute' } });
+  expect(await after.post('/v1/begin', ship(older, 3))).toMatchObject({ body: { code: 'CONTRACT_INVALID' } });
+});
+
 test('a client that stops renewing is a worker that died: in doubt, and settled by a person', async () => {
   const { post, get } = await open();
   const { attempt } = (await post('/v1/begin', refund)).body;

@@ -180,7 +180,7 @@ export async function handOff(body: Read<typeof handoffBody>, { space }: Context
 async function beginAs(body: Read<typeof beginBody>, context: Context, isStep: boolean): Promise<object> {
   const { space } = context;
   const tool = space.tools.find(body.tool, body.policy, isStep);
-  const open = { tool: body.tool, policy: body.policy, isStep };
+  const open = { tool: body.tool, policy: body.policy };
   const { args, handoff } = body;
   // Nothing is recorded of a read.
   if (tool.contract.effect === 'read')
@@ -348,13 +348,9 @@ function withReceiptOf({ error, receipt }: Extract<Result, { ok: false }>): Seme
   });
 }
 
-async function openTicket(text: string, { tools, engine, tickets, semel }: Context['space']) {
-  const { tool: name, policy: own, isStep, job, ticket } = await tickets.read(text);
-  if (job !== undefined) return { tool: findJobTool(semel, job), job, ticket };
-  const { contract } = tools.find(name, own, isStep);
-  const tool = engine.find(contract.name)?.tool;
-  if (tool === undefined)
-    throw new SemelError('CONTRACT_INVALID', `There is no tool ${name}.`, { path: 'attempt' });
+async function openTicket(text: string, { tools, tickets, semel }: Context['space']) {
+  const { tool: name, policy, job, ticket } = await tickets.read(text);
+  const tool = job === undefined ? tools.findUnder(name, policy) : findJobTool(semel, job);
   return { tool, job, ticket };
 }
 

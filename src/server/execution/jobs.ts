@@ -129,7 +129,7 @@ export async function beginJobStep(body: Read<typeof jobStepBody>, context: Cont
 }
 
 function ticketOf({ tool, ticket }: DetachedClaim, tickets: Tickets): Promise<string> {
-  return tickets.write({ tool: tool.kind, policy: undefined, isStep: false, job: tool, ticket });
+  return tickets.write({ tool: tool.kind, policy: undefined, job: tool, ticket });
 }
 
 function perOf({ per, cron: schedule, tz = 'UTC' }: Read<typeof beginJobBody>): JobOptions['per'] {

@@ -14,8 +14,6 @@ export interface OpenTicket {
   readonly tool: string;
   /** Of a tool that the client defines itself. */
   readonly policy: FilePolicy | undefined;
-  /** Of a step, which needs no entry in the policy file. */
-  readonly isStep: boolean;
   /** Of a job. */
   readonly job?: JobTool | undefined;
   /** Undefined where nothing is claimed: a read. */
@@ -29,7 +27,7 @@ export interface Tickets {
   read(text: string): Promise<OpenTicket>;
 }
 
-const format = 1;
+const format = 2;
 
 export function createTickets(namespace: string, signingKey: () => Promise<KeyObject>): Tickets {
   const sign = async (bytes: Buffer) =>
@@ -94,7 +92,7 @@ async function readSigningKey(store: Store): Promise<Buffer> {
   }
 }
 
-function toText({ tool, policy, isStep, job, ticket }: OpenTicket): string {
+function toText({ tool, policy, job, ticket }: OpenTicket): string {
   const claimed = ticket && [
     ticket.key,
     ticket.token,
@@ -106,45 +104,26 @@ function toText({ tool, policy, isStep, job, ticket }: OpenTicket): string {
     ticket.start.mono,
     ticket.start.boot,
   ];
-  return JSON.stringify([
-    format,
-    tool,
-    policy ?? null,
-    claimed ?? null,
-    isStep,
-    ...(job === undefined ? [] : [job]),
-  ]);
+  return JSON.stringify([format, tool, policy ?? null, claimed ?? null, ...(job === undefined ? [] : [job])]);
 }
 
 function fromText(text: string): OpenTicket {
-  const [version, tool, policy, claimed, isStep, job] = JSON.parse(text) as [
+  const [version, tool, policy, claimed, job] = JSON.parse(text) as [
     number,
     string,
     FilePolicy | null,
     Claimed | null,
-    boolean,
     JobTool?,
   ];
-  // Signed by a later version of semel.
+  // Signed by another version of semel.
   if (version !== format) throw notOurs();
   const ticket = claimed === null ? undefined : toTicket(claimed);
-  return { tool, policy: policy ?? undefined, isStep, job, ticket };
+  return { tool, policy: policy ?? undefined, job, ticket };
 }
 
-type Claimed = [string, string, number, number, boolean, number, boolean?, number?, string?];
+type Claimed = [string, string, number, number, boolean, number, boolean, number, string];
 
-/** One of an earlier version of semel lacks the rest. */
-function toTicket([
-  key,
-  token,
-  fence,
-  generation,
-  keyed,
-  wall,
-  isPlain = false,
-  mono = 0,
-  boot = '',
-]: Claimed): Ticket {
+function toTicket([key, token, fence, generation, keyed, wall, isPlain, mono, boot]: Claimed): Ticket {
   return { key, token, fence, generation, keyed, isPlain, start: { mono, boot, wall } };
 }
 

@@ -2,12 +2,14 @@
 // allows that.
 
 import { isDeepStrictEqual } from 'node:util';
+import type { Tool } from '../../call/index.ts';
 import { type Contract, defineContract } from '../../core/contract/contract.ts';
 import { SemelError } from '../../core/errors.ts';
 import { limits } from '../../core/limits.ts';
 import { isReserved } from '../../jobs/library/index.ts';
 import { type FilePolicy, type PolicyFile, readPolicyFile, toTerms } from '../../mcp/index.ts';
 import {
+  engineOf,
   forgetTool,
   markExternal,
   type Semel,
@@ -20,6 +22,8 @@ export type ServedTool = ToolFunction<unknown, unknown>;
 export interface ServedTools {
   /** `inline` must equal the policy of the file; another program's may differ. A step of a known tool needs no permission to be defined. */
   find(name: string, inline: FilePolicy | undefined, isStep?: boolean): ServedTool;
+  /** For a report: under the terms that its attempt brings along. Calls may have others by now, and be refused under these. */
+  findUnder(name: string, inline: FilePolicy | undefined): Tool;
   list(): readonly {
     readonly name: string;
     readonly contract: Contract;
@@ -123,8 +127,8 @@ export function createServedTools(
           path: 'tool',
           next: 'Put tools into the policy file of the server.',
         });
-      // A program that was started again with another lease or window is served by those. Reports of attempts under the old
-      // terms bring them along. Another key would be another intent: `define` refuses it.
+      // A program that was started again with another lease or window is served by those. Another key would be another intent:
+      // `define` refuses it.
       if (found?.source === 'client' && hasSameKeys(found.tool.contract, name, inline))
         forgetTool(found.tool);
       const tool = found?.source === 'client' ? redefine(name, inline) : define(name, inline, 'client');
@@ -134,14 +138,25 @@ export function createServedTools(
       (known.get(name) as KnownTool).inline = text;
       return tool;
     },
+    findUnder(name, inline) {
+      const found = known.get(name);
+      const isSame = inline === undefined || found?.inline === JSON.stringify(inline);
+      const tool = isSame ? engineOf(semel).find(name)?.tool : undefined;
+      if (tool !== undefined) return tool;
+      if (inline === undefined) throw unknownTool(name, mayDefine);
+      return { contract: contractOf(name, inline), run: executedElsewhere };
+    },
     list: () => [...known].map(([name, { tool, source }]) => ({ name, contract: tool.contract, source })),
   };
 }
 
 function hasSameKeys(known: Contract, name: string, inline: FilePolicy): boolean {
-  const made = defineContract(toTerms(name, inline), { hasVerify: false, hasPrepare: false });
   const keyTerms = ({ effect, per, fields }: Contract) => ({ effect, per, fields });
-  return isDeepStrictEqual(keyTerms(known), keyTerms(made));
+  return isDeepStrictEqual(keyTerms(known), keyTerms(contractOf(name, inline)));
+}
+
+function contractOf(name: string, policy: FilePolicy): Contract {
+  return defineContract(toTerms(name, policy), { hasVerify: false, hasPrepare: false });
 }
 
 function unknownTool(name: string, mayDefine: boolean): SemelError {
