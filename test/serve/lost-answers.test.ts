@@ -355,13 +355,14 @@ test('a token that was used for another call or caller gives nothing of that one
   });
 });
 
-test('a re-run under the provider’s key cannot be sent without it', async () => {
+test('a re-run gets the key of the first attempt, and cannot be sent without it', async () => {
   const { store } = openLedger();
   const { post } = await open(store);
   const call = { tool: 'push', args: { topic: 'a' } };
   const first = (await post('begin', call)).body;
   await post('settle', { attempt: first.attempt, outcome: 'unknown' });
-  const { attempt } = (await post('begin', call)).body;
+  const { attempt, key } = (await post('begin', call)).body;
+  expect(key).toBe(first.key);
   const unkeyed = await post('dispatch', { attempt, keyed: false });
   expect(unkeyed).toMatchObject({ status: 409, body: { code: 'IN_DOUBT' } });
   expect((await post('dispatch', { attempt })).status).toBe(200);
