@@ -6,11 +6,11 @@ import { keyMap } from '../core/key-map.ts';
 import { isDue } from '../rules/prune.ts';
 import type { Time } from '../rules/state.ts';
 import { isOpen } from './columns.ts';
+import { dropOldEvents } from './kept-events.ts';
 import { localRaw, type RawBackend } from './local/local-raw.ts';
 import { type Backend, localStore, type Transaction } from './local/local-store.ts';
 import { matches } from './matching.ts';
 import { refusalOf, type Standing } from './move/ledger-state.ts';
-import { dropOldNotes } from './notes.ts';
 import type { Row, Store, StoreEvent } from './store.ts';
 
 export interface MemoryStoreOptions {
@@ -60,9 +60,9 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
       floor = Math.max(floor, fence);
     },
     note: (event) => void events.push(event),
-    dropOldNotes(namespace, key) {
+    dropOldEvents(namespace, key) {
       const own = events.filter((event) => event.namespace === namespace && event.key === key);
-      const kept = new Set(dropOldNotes(own));
+      const kept = new Set(dropOldEvents(own));
       if (kept.size === own.length) return;
       events = events.filter(
         (event) => event.namespace !== namespace || event.key !== key || kept.has(event),

@@ -218,6 +218,16 @@ BEGIN
     FROM json_to_recordset(noted) AS e (i integer, revision bigint, at bigint, generation bigint,
       fence bigint, namespace text, key text, type text, detail text)
     WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
+  DELETE FROM semel.events old
+  USING (SELECT DISTINCT e.namespace, e.key FROM json_to_recordset(noted) AS e (namespace text, key text)) e
+  WHERE old.namespace = e.namespace AND old.key = e.key AND old.type IN ('replayed', 'conflict', 'observed', 'noted') AND old.n <= (
+    SELECT o.n FROM semel.events o WHERE o.namespace = e.namespace AND o.key = e.key AND o.type IN ('replayed', 'conflict', 'observed', 'noted')
+    ORDER BY o.n DESC LIMIT 1 OFFSET 200);
+  DELETE FROM semel.events old
+  USING (SELECT DISTINCT e.namespace, e.key FROM json_to_recordset(noted) AS e (namespace text, key text)) e
+  WHERE old.namespace = e.namespace AND old.key = e.key AND old.type IN ('fenced', 'lateNews', 'duplicate', 'contradiction') AND old.n <= (
+    SELECT o.n FROM semel.events o WHERE o.namespace = e.namespace AND o.key = e.key AND o.type IN ('fenced', 'lateNews', 'duplicate', 'contradiction')
+    ORDER BY o.n DESC LIMIT 1 OFFSET 200);
   END IF;
   RETURN concat(now, ',', floor, ',', array_to_json(swapped));
 END $$;
@@ -358,6 +368,11 @@ BEGIN
   USING (SELECT DISTINCT e.namespace, e.key FROM json_to_recordset(noted) AS e (namespace text, key text)) e
   WHERE old.namespace = e.namespace AND old.key = e.key AND old.type IN ('replayed', 'conflict', 'observed', 'noted') AND old.n <= (
     SELECT o.n FROM semel.events o WHERE o.namespace = e.namespace AND o.key = e.key AND o.type IN ('replayed', 'conflict', 'observed', 'noted')
+    ORDER BY o.n DESC LIMIT 1 OFFSET 200);
+  DELETE FROM semel.events old
+  USING (SELECT DISTINCT e.namespace, e.key FROM json_to_recordset(noted) AS e (namespace text, key text)) e
+  WHERE old.namespace = e.namespace AND old.key = e.key AND old.type IN ('fenced', 'lateNews', 'duplicate', 'contradiction') AND old.n <= (
+    SELECT o.n FROM semel.events o WHERE o.namespace = e.namespace AND o.key = e.key AND o.type IN ('fenced', 'lateNews', 'duplicate', 'contradiction')
     ORDER BY o.n DESC LIMIT 1 OFFSET 200);
 END $$;
 
@@ -885,6 +900,16 @@ BEGIN
     FROM json_to_recordset(noted) AS e (i integer, revision bigint, at bigint, generation bigint,
       fence bigint, namespace text, key text, type text, detail text)
     WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
+  DELETE FROM semel.events old
+  USING (SELECT DISTINCT e.namespace, e.key FROM json_to_recordset(noted) AS e (namespace text, key text)) e
+  WHERE old.namespace = e.namespace AND old.key = e.key AND old.type IN ('replayed', 'conflict', 'observed', 'noted') AND old.n <= (
+    SELECT o.n FROM semel.events o WHERE o.namespace = e.namespace AND o.key = e.key AND o.type IN ('replayed', 'conflict', 'observed', 'noted')
+    ORDER BY o.n DESC LIMIT 1 OFFSET 200);
+  DELETE FROM semel.events old
+  USING (SELECT DISTINCT e.namespace, e.key FROM json_to_recordset(noted) AS e (namespace text, key text)) e
+  WHERE old.namespace = e.namespace AND old.key = e.key AND old.type IN ('fenced', 'lateNews', 'duplicate', 'contradiction') AND old.n <= (
+    SELECT o.n FROM semel.events o WHERE o.namespace = e.namespace AND o.key = e.key AND o.type IN ('fenced', 'lateNews', 'duplicate', 'contradiction')
+    ORDER BY o.n DESC LIMIT 1 OFFSET 200);
   END IF;
   RETURN concat(now, ',', floor, ',', array_to_json(swapped));
 END $$;

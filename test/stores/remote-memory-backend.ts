@@ -3,8 +3,8 @@
 
 import { isDue } from '../../src/rules/prune.ts';
 import type { Time } from '../../src/rules/state.ts';
+import { dropOldEvents } from '../../src/store/kept-events.ts';
 import { matches } from '../../src/store/matching.ts';
-import { dropOldNotes } from '../../src/store/notes.ts';
 import type { Found, RemoteBackend, Removal, Swap, Swapped, Write } from '../../src/store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../src/store/store.ts';
 
@@ -92,11 +92,7 @@ export function remoteMemoryBackend(now: () => number): RemoteMemoryBackend {
     async append(more) {
       for (const event of more)
         if (rows.has(at(event.namespace, event.key))) events.push({ ...event, at: now() });
-      for (const { namespace, key } of more) {
-        const own = events.filter((event) => event.namespace === namespace && event.key === key);
-        const kept = new Set(dropOldNotes(own));
-        for (const event of own) if (!kept.has(event)) events.splice(events.indexOf(event), 1);
-      }
+      dropOld(more);
     },
     history: async (namespace, key) =>
       events.filter((event) => event.namespace === namespace && event.key === key),
@@ -119,6 +115,15 @@ export function remoteMemoryBackend(now: () => number): RemoteMemoryBackend {
       rows.set(name, { row: write.row, revision: write.revision });
     }
     events.push(...write.events);
+    dropOld(write.events);
     return true;
+  }
+
+  function dropOld(added: readonly { readonly namespace: string; readonly key: string }[]): void {
+    for (const { namespace, key } of added) {
+      const own = events.filter((event) => event.namespace === namespace && event.key === key);
+      const kept = new Set(dropOldEvents(own));
+      for (const event of own) if (!kept.has(event)) events.splice(events.indexOf(event), 1);
+    }
   }
 }

@@ -11,8 +11,8 @@ import { type KeyMap, keyMap } from '../../core/key-map.ts';
 import { type From, pages } from '../../core/paging.ts';
 import { isDue } from '../../rules/prune.ts';
 import { isDamaged, readOrDamage } from '../damage.ts';
+import { dropOldEvents } from '../kept-events.ts';
 import { matches } from '../matching.ts';
-import { dropOldNotes } from '../notes.ts';
 import type { Found, RemoteBackend, Removal, RowPage, Swap, Swapped, Write } from '../remote/backend.ts';
 import type { DamagedRecord, ListQuery, Row, StoreEvent, StoreFacts } from '../store.ts';
 import { decodeCell, encodeGrave, encodeRecord, type Pending } from './cell.ts';
@@ -150,7 +150,7 @@ export function cellBackend(options: CellBackendOptions): RemoteBackend {
     { row, revision, events, beside }: Write,
     known: KnownCell | undefined,
   ): string {
-    const all = [...(known?.cell.events ?? []), ...events];
+    const all = dropOldEvents([...(known?.cell.events ?? []), ...events]);
     // Events of a record that is gone: they go with what is left of it.
     if (row === undefined) return encodeGrave(name, known?.cell.fence ?? 0, nowMs(), all);
     if (beside.length === 0) return encodeRecord({ row, revision }, all);
@@ -277,7 +277,7 @@ export function cellBackend(options: CellBackendOptions): RemoteBackend {
           if (cell.found === undefined) return undefined;
           const at = nowMs();
           const all = [...cell.events, ...added.map((event): StoreEvent => ({ ...event, at }))];
-          return encodeRecord(cell.found, dropOldNotes(all));
+          return encodeRecord(cell.found, dropOldEvents(all));
         });
       }),
     );

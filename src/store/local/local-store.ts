@@ -36,8 +36,8 @@ export interface Transaction {
   remove(row: Row): void;
   raiseFloor(fence: number): void;
   note(event: StoreEvent): void;
-  /** Drops what `dropOldNotes` would. */
-  dropOldNotes(namespace: string, key: string): void;
+  /** Drops what `dropOldEvents` would. */
+  dropOldEvents(namespace: string, key: string): void;
   /** Drops the record's events, of these types or all. */
   dropEvents(row: Row, types?: readonly EventType[]): void;
   /** Rows that pruning might remove, at most `limit`, oldest expiry first. */
@@ -158,7 +158,7 @@ function appendIn(tx: Transaction, events: readonly Omit<StoreEvent, 'at'>[]): v
   for (const { namespace, key } of events) {
     if (noted.get(namespace, key) !== undefined) continue;
     noted.set(namespace, key, true);
-    tx.dropOldNotes(namespace, key);
+    tx.dropOldEvents(namespace, key);
   }
 }
 
@@ -215,7 +215,10 @@ function peekLoss(backend: Backend, asking: Asking): Loss | undefined {
 
 function tryWrite(tx: Transaction, { row, events }: Step<unknown>): boolean {
   if (row !== null && !tx.put(row)) return false;
-  for (const event of events) tx.note(event);
+  for (const event of events) {
+    tx.note(event);
+    tx.dropOldEvents(event.namespace, event.key);
+  }
   return true;
 }
 

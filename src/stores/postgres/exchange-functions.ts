@@ -2,7 +2,17 @@
 
 import { keptFlag, statusCode } from '../../store/columns.ts';
 import { failedReason, givenUpReason } from '../../store/outbox.ts';
-import { admission, byKey, declarations, names, settings, standing, values, written } from './functions.ts';
+import {
+  admission,
+  byKey,
+  declarations,
+  dropOldEvents,
+  names,
+  settings,
+  standing,
+  values,
+  written,
+} from './functions.ts';
 import { packed, packedColumns } from './rows.ts';
 
 /** A parameter, or a column of a batch. Columns are sent as arrays, which Postgres reads far faster than JSON. */
@@ -295,6 +305,7 @@ BEGIN
     FROM json_to_recordset(noted) AS e (i integer, revision bigint, at bigint, generation bigint,
       fence bigint, namespace text, key text, type text, detail text)
     WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
+  ${dropOldEvents}
   END IF;
   RETURN concat(now, ',', floor, ',', array_to_json(swapped));
 END $$`;

@@ -2,7 +2,7 @@
 // stands for the schema; schema.ts creates them with the tables.
 
 import { statusCode } from '../../store/columns.ts';
-import { maxNotes, noteTypes } from '../../store/notes.ts';
+import { boundedTypes, maxKept } from '../../store/kept-events.ts';
 
 /** Running or unknown. */
 export const openRows: string = `status IN (${statusCode('running')}, ${statusCode('unknown')})`;
@@ -119,9 +119,19 @@ BEGIN
 END $$`;
 }
 
-const notes = noteTypes.map((type) => `'${type}'`).join(', ');
+/** Drops old events of the records of which `noted` has some. */
+export const dropOldEvents: string = boundedTypes
+  .map((types) => {
+    const these = types.map((type) => `'${type}'`).join(', ');
+    return `DELETE FROM semel.events old
+  USING (SELECT DISTINCT e.namespace, e.key FROM json_to_recordset(noted) AS e (namespace text, key text)) e
+  WHERE old.namespace = e.namespace AND old.key = e.key AND old.type IN (${these}) AND old.n <= (
+    SELECT o.n FROM semel.events o WHERE o.namespace = e.namespace AND o.key = e.key AND o.type IN (${these})
+    ORDER BY o.n DESC LIMIT 1 OFFSET ${maxKept});`;
+  })
+  .join('\n  ');
 
-/** Adds events to existing records, and drops old notes. */
+/** Adds events to existing records. */
 export function appendFunction(): string {
   return `CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
@@ -133,11 +143,7 @@ BEGIN
   FROM json_to_recordset(noted) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
     type text, detail text)
   WHERE EXISTS (SELECT FROM semel.records r WHERE r.namespace = e.namespace AND r.key = e.key) ORDER BY e.i;
-  DELETE FROM semel.events old
-  USING (SELECT DISTINCT e.namespace, e.key FROM json_to_recordset(noted) AS e (namespace text, key text)) e
-  WHERE old.namespace = e.namespace AND old.key = e.key AND old.type IN (${notes}) AND old.n <= (
-    SELECT o.n FROM semel.events o WHERE o.namespace = e.namespace AND o.key = e.key AND o.type IN (${notes})
-    ORDER BY o.n DESC LIMIT 1 OFFSET ${maxNotes});
+  ${dropOldEvents}
 END $$`;
 }
 

@@ -1,14 +1,14 @@
 // The table of events: what happened to a record beyond an ordinary claim and settlement, in order.
 
 import { parseDetail } from '../../store/damage.ts';
-import { maxNotes, noteTypes } from '../../store/notes.ts';
+import { boundedTypes, maxKept } from '../../store/kept-events.ts';
 import type { EventType, Row, StoreEvent } from '../../store/store.ts';
 import { query, type SqliteLike } from './client.ts';
 import { type Scopes, splitKey } from './scopes.ts';
 
 export interface Events {
   note(event: StoreEvent): void;
-  dropOldNotes(namespace: string, key: string): void;
+  dropOld(namespace: string, key: string): void;
   /** Drops the row's events of these types, or all of them. */
   drop(row: Row, types?: readonly EventType[]): void;
   of(namespace: string, key: string): StoreEvent[];
@@ -23,11 +23,13 @@ export function createEvents(database: SqliteLike, scopes: Scopes): Events {
     database,
     'SELECT at, generation, fence, type, detail FROM events WHERE scope = ? AND key = ? ORDER BY n',
   );
-  const notes = noteTypes.map((type) => `'${type}'`).join(', ');
-  const dropOld = database.prepare(
-    `DELETE FROM events WHERE scope = ? AND key = ? AND type IN (${notes}) AND n <= (
-       SELECT n FROM events WHERE scope = ? AND key = ? AND type IN (${notes}) ORDER BY n DESC LIMIT 1 OFFSET ${maxNotes})`,
-  );
+  const dropOld = boundedTypes.map((types) => {
+    const these = types.map((type) => `'${type}'`).join(', ');
+    return database.prepare(
+      `DELETE FROM events WHERE scope = ? AND key = ? AND type IN (${these}) AND n <= (
+         SELECT n FROM events WHERE scope = ? AND key = ? AND type IN (${these}) ORDER BY n DESC LIMIT 1 OFFSET ${maxKept})`,
+    );
+  });
   const dropAll = database.prepare('DELETE FROM events WHERE scope = ? AND key = ?');
   const dropTypes = database.prepare(
     'DELETE FROM events WHERE scope = ? AND key = ? AND type IN (SELECT value FROM json_each(?))',
@@ -38,10 +40,10 @@ export function createEvents(database: SqliteLike, scopes: Scopes): Events {
       const scope = scopes.ensureId(namespace, contract);
       add.run(scope, rest, at, generation, fence, type, JSON.stringify(detail), scope, rest);
     },
-    dropOldNotes(namespace, key) {
+    dropOld(namespace, key) {
       const [contract, rest] = splitKey(key);
       const scope = scopes.findId(namespace, contract);
-      if (scope !== undefined) dropOld.run(scope, rest, scope, rest);
+      if (scope !== undefined) for (const each of dropOld) each.run(scope, rest, scope, rest);
     },
     drop({ namespace, key }, types) {
       const [contract, rest] = splitKey(key);

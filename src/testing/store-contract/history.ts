@@ -103,6 +103,14 @@ export const historyCases = [
     },
   ),
 
+  behaviour('of late reports the latest 200 are kept, and all other events', ['time'], async (scene) => {
+    const first = await scene.take({ crossing: true });
+    await scene.lapse();
+    await scene.take({ for: 'verify' });
+    for (let n = 0; n < 203; n += 1) await first.settle('failed');
+    assert.deepEqual(await scene.eventTypes(theKey), ['takeover', ...new Array<string>(200).fill('fenced')]);
+  }),
+
   behaviour('a history is the same from every handle', ['time'], async (scene) => {
     await scene.take();
     await scene.lapse();

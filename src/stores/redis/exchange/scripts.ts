@@ -2,7 +2,7 @@
 // a cluster.
 
 import { createHash } from 'node:crypto';
-import { maxNotes, noteTypes } from '../../../store/notes.ts';
+import { boundedTypes, maxKept } from '../../../store/kept-events.ts';
 import { encodeHead, statusAt } from '../rows.ts';
 
 export interface Script {
@@ -76,6 +76,28 @@ const head = `local function head(value) return value and string.sub(value, 1, $
 /** KEYS: record. */
 export const look: Script = script(`${clock}return {now, redis.call('GET', KEYS[1])}`);
 
+// Events are appended, and of what callers and executors repeat only the latest stay.
+const history = `local long = {}
+local function add(list, event)
+  if redis.call('RPUSH', list, event) > ${maxKept} then long[list] = true end
+end
+local bounded = {${boundedTypes.flatMap((types, nth) => types.map((type) => `${type} = ${nth + 1}`)).join(', ')}}
+local function dropOld()
+  for list in pairs(long) do
+    local events, excess = redis.call('LRANGE', list, 0, -1), {${boundedTypes.map(() => -maxKept).join(', ')}}
+    for _, event in ipairs(events) do
+      local of = bounded[string.match(event, '^%a+')]
+      if of then excess[of] = excess[of] + 1 end
+    end
+    redis.call('DEL', list)
+    for _, event in ipairs(events) do
+      local of = bounded[string.match(event, '^%a+')]
+      if of and excess[of] > 0 then excess[of] = excess[of] - 1 else redis.call('RPUSH', list, event) end
+    end
+  end
+end
+`;
+
 /**
  * All swaps of a batch in one bucket. The ledger's state is checked once. Three parts follow; no record is in both of the
  * first two:
@@ -94,7 +116,7 @@ export const look: Script = script(`${clock}return {now, redis.call('GET', KEYS[
  * Returns now, floor, seq; then for each write that was not done its number and the record found, or 0.
  */
 export const swap: Script =
-  script(`${filing}${head}${clock}${sentinel}${noEviction}if ARGV[4] == '1' and hasEvicted() then
+  script(`${filing}${history}${head}${clock}${sentinel}${noEviction}if ARGV[4] == '1' and hasEvicted() then
   redis.call('HSET', KEYS[2], 'lost', ARGV[1])
   return redis.error_reply('SEMELFORGOT')
 end
@@ -180,11 +202,12 @@ while k < #KEYS do
     count()
     if slot ~= '' then file(KEYS[1], due, slot, {record}, from, from) end
     if row ~= '' then redis.call('SET', record, row) end
-    for i = 1, events do redis.call('RPUSH', list, ARGV[first + i]) end
+    for i = 1, events do add(list, ARGV[first + i]) end
   elseif not isDone then
     answer(number, found)
   end
 end
+dropOld()
 return answers`);
 
 /**
@@ -223,29 +246,14 @@ return 1`);
 
 /**
  * KEYS: slots, meta; for each event its record and its list of events. ARGV: id, seen, writer; for each event its type, and
- * what follows its instant. Of a record's notes, the latest are kept.
+ * what follows its instant.
  */
-export const append: Script = script(`${clock}${sentinel}
+export const append: Script = script(`${clock}${sentinel}${history}
 local at = '\\n' .. string.format('%.0f', now) .. '\\n'
-local lists = {}
 for i = 3, #KEYS, 2 do
-  if redis.call('EXISTS', KEYS[i]) == 1 then
-    local length = redis.call('RPUSH', KEYS[i + 1], ARGV[i + 1] .. at .. ARGV[i + 2])
-    if length > ${maxNotes} then lists[KEYS[i + 1]] = true end
-  end
+  if redis.call('EXISTS', KEYS[i]) == 1 then add(KEYS[i + 1], ARGV[i + 1] .. at .. ARGV[i + 2]) end
 end
-local isNote = {${noteTypes.map((type) => `${type} = true`).join(', ')}}
-for list in pairs(lists) do
-  local events, excess = redis.call('LRANGE', list, 0, -1), -${maxNotes}
-  local function isOf(event) return isNote[string.match(event, '^%a+')] end
-  for _, event in ipairs(events) do if isOf(event) then excess = excess + 1 end end
-  if excess > 0 then
-    redis.call('DEL', list)
-    for _, event in ipairs(events) do
-      if excess > 0 and isOf(event) then excess = excess - 1 else redis.call('RPUSH', list, event) end
-    end
-  end
-end
+dropOld()
 return 1`);
 
 export const descriptionFields = [

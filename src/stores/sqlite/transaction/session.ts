@@ -91,9 +91,9 @@ export function createSession(connection: Connection, machine: Machine): Session
       hasWritten = true;
       events.note(event);
     },
-    dropOldNotes(namespace, key) {
+    dropOldEvents(namespace, key) {
       hasWritten = true;
-      events.dropOldNotes(namespace, key);
+      events.dropOld(namespace, key);
     },
     dropEvents(row, types) {
       hasWritten = true;
