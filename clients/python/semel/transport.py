@@ -51,19 +51,30 @@ def parse_url(url: str, token: str, namespace: str | None) -> Address:
     """`http://127.0.0.1:8971`, `https://ledger.example.com`, `unix:/run/semel.sock`."""
     if url.startswith("unix:"):
         return Address(token, namespace, socket=url.removeprefix("unix:").removeprefix("//"))
-    parts = urllib.parse.urlsplit(url)
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise _no_address() from None
     if parts.scheme not in ("http", "https") or parts.hostname is None:
-        raise StoreUnavailable(
-            f"SEMEL_URL is {url!r}.", retriable=False, corrective_action="Use http://, https:// or unix:/path."
-        )
+        raise _no_address()
     tls = parts.scheme == "https"
     return Address(
         token,
         namespace,
         host=parts.hostname,
-        port=parts.port or (443 if tls else 80),
+        port=port or (443 if tls else 80),
         tls=tls,
         prefix=parts.path.rstrip("/"),
+    )
+
+
+def _no_address() -> SemelError:
+    # Not what it is: the address of a database, with its password, gets there by mistake.
+    return StoreUnavailable(
+        "SEMEL_URL is not the address of a server.",
+        retriable=False,
+        corrective_action="Use http://, https:// or unix:/path.",
     )
 
 

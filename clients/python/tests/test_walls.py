@@ -14,7 +14,7 @@ from unittest import mock
 from semel import local
 from semel.calls import Begun, Call, Context
 from semel.client import Client
-from semel.errors import InvalidArgs
+from semel.errors import InvalidArgs, StoreUnavailable
 from semel.jobs import JobContext
 from semel.lease import Heartbeat
 from semel.transport import Request
@@ -47,6 +47,16 @@ class Headers(unittest.TestCase):
                 client.transport.send(Request("/v1/begin", {}, patience=0))
             with self.assertRaises(InvalidArgs):
                 asyncio.run(client.transport.send_async(Request("/v1/begin", {}, patience=0)))
+
+
+class Addresses(unittest.TestCase):
+    def test_an_address_that_is_none_is_not_shown(self) -> None:
+        mistakes = ("postgres://app:hunter2@db/ledger", "http://app:hunter2", "https://h:99999/hunter2", "http://[hunter2")
+        for url in (*mistakes, "hunter2"):
+            with self.assertRaises(StoreUnavailable) as caught:
+                Client(url, "t").transport.send(Request("/v1/begin", {}, patience=0))
+            self.assertNotIn("hunter2", f"{caught.exception} {caught.exception.__cause__}")
+            self.assertFalse(caught.exception.retriable)
 
 
 class Folders(unittest.TestCase):
