@@ -202,6 +202,9 @@ test('SendGrid: a query that it ignores says nothing about ours', async () => {
   expect(await say([message], [])).toBe('landed');
   expect(await say([])).toBe('notLanded');
   expect(await say([message], [message])).toMatch(/^unsure: .*not asked for/);
+  const others = [{ msg_id: 'X-12.filter-1' }, message];
+  const client = { request: async () => [undefined, { messages: others }] as const };
+  expect(await ask(verifySendGridEmail({ client }), { remoteRef: 'X-1' })).toBe('landed');
 });
 
 test('Postmark says 422 with its own code for a message that does not exist', async () => {

@@ -236,11 +236,16 @@ export function verifySendGridEmail(options: SendGridOptions): Verifier<unknown,
       });
       return (body as { messages?: SendGridMessage[] }).messages;
     };
+    const idOf = ({ msg_id }: SendGridMessage) => String(msg_id.split('.')[0]);
     const askByMark = (each: string) => ask(`unique_args['semel']="${each}"`);
     return search<SendGridMessage, never>(
       {
         service: 'SendGrid',
-        get: async (id) => (/^[\w.-]+$/.test(id) ? (await ask(`msg_id LIKE '${id}%'`))?.[0] : undefined),
+        get: async (id) => {
+          // Others may begin with the same characters, and `_` stands for any.
+          const found = /^[\w.-]+$/.test(id) ? await ask(`msg_id LIKE '${id}%'`) : undefined;
+          return found?.find((message) => idOf(message) === id);
+        },
         page: async () => {
           const items = await askByMark(mark);
           // Its list has no arguments. If it ignores the query, it has messages with a mark that does not exist, too.
@@ -249,7 +254,7 @@ export function verifySendGridEmail(options: SendGridOptions): Verifier<unknown,
           return { items, next: undefined };
         },
         isOurs: () => true,
-        idOf: ({ msg_id }) => String(msg_id.split('.')[0]),
+        idOf,
         // Not documented: mail shows up with its first event, which may take a while.
         lag: '30m',
       },
