@@ -29,7 +29,12 @@ const { values, positionals } = parseArgs({
   },
 });
 const jobs = wholeNumber('jobs');
-const effort: Effort = { histories: wholeNumber('histories'), seed: wholeNumber('seed'), suites: true };
+const effort: Effort = {
+  histories: wholeNumber('histories'),
+  seed: wholeNumber('seed'),
+  suites: true,
+  titles: new Map(readEvidence().map(({ name, what }) => [name, what.slice(what.indexOf(': ') + 2)])),
+};
 
 process.exitCode = positionals.length > 0 ? await some(positionals) : await all();
 
