@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 from .client import Client, Talk, default_client
-from .encoding import encode, restore
+from .encoding import encode, encode_result, restore
 from .errors import (
     ContractInvalid,
     Failed,
@@ -547,7 +547,7 @@ def _value_of(call: Call, value: Any) -> dict[str, Any]:
     if value is None:
         return {"value": None}
     try:
-        plain = encode(value, "the result")
+        plain = encode_result(value)
         is_same = bool(restore(plain, call.returns) == value)
         why = f"a replay would return another value than this {type(value).__name__}"
     except NotCanonical as error:
@@ -558,7 +558,7 @@ def _value_of(call: Call, value: Any) -> dict[str, Any]:
         return {"value": plain}
     warn(
         f"{call.tool}: its result is not stored ({why}). A repeated call does not run it again, and raises ResultOmitted. "
-        "Return plain data, or annotate the return type."
+        "Return less, or plain data, or annotate the return type."
     )
     return {"omitted": why[:500]}
 

@@ -118,6 +118,17 @@ def to_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
+#: The ledger keeps no larger result, and neither a server nor a proxy in front of it has to take a larger report.
+_RESULT_BYTES = 1_048_576
+
+
+def encode_result(value: Any) -> Any:
+    plain = encode(value, "the result")
+    if len(to_text(plain).encode("utf-8")) > _RESULT_BYTES:
+        raise NotCanonical(f"the result has more than {_RESULT_BYTES} bytes")
+    return plain
+
+
 def is_same(one: Any, other: Any) -> bool:
     """Whether two JSON values are one to the server, for which 1 and 1.0 are: it makes the keys, and sends 1 for both."""
     if isinstance(one, bool) or isinstance(other, bool):

@@ -37,7 +37,7 @@ from .calls import (
     worker_name,
 )
 from .client import Client, Talk, default_client
-from .encoding import encode, restore
+from .encoding import encode, encode_result, restore
 from .errors import ContractInvalid, Failed, NotCanonical, SemelError, Unrecorded
 from .identity import within
 from .lease import AsyncHeartbeat, Heartbeat, Lease, Moment
@@ -128,7 +128,7 @@ class _Run:
         if ended.outcome == "succeeded":
             stored: dict[str, Any] = {"tookMs": int(took * 1000)}
             try:
-                stored["value"] = encode(ended.value, "the result")
+                stored["value"] = encode_result(ended.value)
             except NotCanonical as error:
                 warn(f"{self._name}: what it returned is not stored ({error.message}).")
             body["value"] = stored

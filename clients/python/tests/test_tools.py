@@ -418,6 +418,24 @@ class Calls(Place):
         with self.assertRaises(semel.ResultOmitted):
             loose(1)
 
+    def test_a_result_that_no_server_takes_is_recorded_without_its_value(self) -> None:
+        @semel.tool("too-large", per="ever")
+        def send(n: int) -> str:
+            return "x" * 17_000_000
+
+        @semel.job("too-large", per="ever")
+        def job_of_it(job: semel.JobContext) -> str:
+            return job.once("too-large-too", lambda: "x" * 17_000_000)
+
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            self.assertEqual(len(send(1)), 17_000_000)
+            self.assertEqual(job_of_it.run().status, "executed")
+        self.assertRegex(str(seen[0].message), "more than 1048576 bytes")
+        with self.assertRaises(semel.ResultOmitted):
+            send(1)
+        self.assertEqual(job_of_it.run().status, "skipped")
+
     def test_nothing_that_python_says_about_a_result_keeps_it_from_its_record(self) -> None:
         class Unreadable(Exception):
             def __str__(self) -> str:
