@@ -103,6 +103,8 @@ export interface Under<Ending> {
   /** Ids of the records that are held. */
   readonly held: readonly string[];
   readonly signals: readonly AbortSignal[];
+  /** Throws if one of them is lost. */
+  ensure(): Promise<void>;
   /** Undefined leaves the claim with what was left behind. */
   settle(ending: Ending): Promise<Result | undefined>;
 }
@@ -200,7 +202,9 @@ export function commandWork(options: GuardOptions, env: Readonly<Record<string, 
   };
 }
 
-interface Attempt extends Under<ChildEnding>, Pick<ChildOptions, 'env' | 'liveness' | 'keep' | 'passOn'> {}
+interface Attempt
+  extends Omit<Under<ChildEnding>, 'ensure'>,
+    Pick<ChildOptions, 'env' | 'liveness' | 'keep' | 'passOn'> {}
 
 /** Runs the command under a claim, settles the claim, and notes the ending in the record's history. */
 export async function runAttempt(

@@ -6,7 +6,13 @@ import { systemClock } from '../core/clock.ts';
 import { formatDuration } from '../core/contract/duration.ts';
 import { minute } from '../core/contract/period.ts';
 import { sleep } from '../ledger/index.ts';
-import type { OpenAttempt, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
+import {
+  ensureLease,
+  type OpenAttempt,
+  type RecordInfo,
+  type Semel,
+  type ToolFunction,
+} from '../semel/index.ts';
 import { withoutMark } from '../store/process-life.ts';
 import { type Claimed, claim, insideItself, type VerifierStart, withTool } from './claim.ts';
 import { idsHeldAbove } from './context.ts';
@@ -150,6 +156,9 @@ export async function runJob<Ending extends RunEnding>(
       key: slotKey,
       held: [lockId, slotId],
       signals: [attempt.signal, held.signal],
+      async ensure() {
+        await Promise.all([held, attempt].map(ensureLease));
+      },
       async settle(ending) {
         if (ending.exit === 0) return attempt.succeed(work.resultOf(ending));
         const words = work.describe(ending);

@@ -24,7 +24,7 @@ import { makeReadable } from '../core/contract/classify.ts';
 import { isSemelError } from '../core/errors.ts';
 import { deferred } from '../core/older-node.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
-import { enterKey, leaveKey } from './tool-internals.ts';
+import { ensureKey, enterKey, leaveKey } from './tool-internals.ts';
 
 export interface OpenAttempt<Value = unknown> extends AttemptContext {
   /** The args to run with: the first wording, where a provider may have seen it. */
@@ -121,7 +121,9 @@ function beginGuarded<Value>(
           return true;
         };
         const enter = AsyncLocalStorage.snapshot();
-        resolve({ execute: true, attempt: Object.assign(open, { [leaveKey]: leave, [enterKey]: enter }) });
+        const ensure = () => attempt.ensureLease();
+        const own = { [leaveKey]: leave, [enterKey]: enter, [ensureKey]: ensure };
+        resolve({ execute: true, attempt: Object.assign(open, own) });
       });
     };
     const runExternally = createExternalRun<Value>(pipeline, clock, call, resolve, () => result);

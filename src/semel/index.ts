@@ -60,6 +60,7 @@ export {
   clonerOf,
   type Engine,
   engineOf,
+  ensureLease,
   enterAttempt,
   forgetTool,
   leaveClaim,

@@ -16,6 +16,7 @@ export const externalKey: unique symbol = Symbol.for('semel.external') as never;
 export const cloneKey: unique symbol = Symbol.for('semel.rebuild') as never;
 export const leaveKey: unique symbol = Symbol.for('semel.leave') as never;
 export const enterKey: unique symbol = Symbol.for('semel.enter') as never;
+export const ensureKey: unique symbol = Symbol.for('semel.ensure') as never;
 export const engineKey: unique symbol = Symbol.for('semel.engine') as never;
 export const knownKey: unique symbol = Symbol.for('semel.known') as never;
 
@@ -81,6 +82,11 @@ export async function leaveClaim(attempt: object, leaseMs: number): Promise<bool
   return (
     (await (attempt as { [leaveKey]?: (leaseMs: number) => Promise<boolean> })[leaveKey]?.(leaseMs)) ?? false
   );
+}
+
+/** Renews the lease of an open attempt if little of it is left; throws if it is lost. A machine that slept stops timers too. */
+export async function ensureLease(attempt: object): Promise<void> {
+  await (attempt as { [ensureKey]?: () => Promise<void> })[ensureKey]?.();
 }
 
 /** Runs work as part of an open attempt: its calls may still be made while this Semel closes, and must not repeat the attempt's own. */

@@ -17,6 +17,7 @@ import {
   day,
   type JobContext,
   landed,
+  minute,
   month,
   NotLanded,
   Rejected,
@@ -29,7 +30,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RunContext } from '../../src/jobs/context.ts';
 import { artifactParts } from '../../src/jobs/library/artifact.ts';
 import { newScratch, type Scratch } from '../processes/scratch.ts';
-import { fakeClock } from './support.ts';
+import { fakeClock, gate, rest, rig } from './support.ts';
 
 const at = Date.parse('2026-06-19T01:00:00Z');
 const warnings: string[] = [];
@@ -1009,3 +1010,34 @@ describe('a wrong definition is refused at once', () => {
     expect(effects).toEqual([]);
   });
 });
+
+test.each(['step', 'once'] as const)(
+  'a run that slept past its lease starts no %s beside the next run',
+  async (kind) => {
+    const made = rig();
+    const [inside, awake, next, end] = [gate(), gate(), gate(), gate()];
+    const terms = { per: minute('UTC') };
+    const late = made.semel.job('night', terms, async (job) => {
+      inside.resolve();
+      await awake.promise;
+      const effect = () => effects.push('late');
+      await (kind === 'step' ? job.step('late', effect) : job.once('late', effect));
+    });
+    const slot = made.clock.now();
+    const sleeping = late.run({ at: new Date(slot) });
+    await inside.promise;
+    await rest();
+    made.clock.jump(120_000);
+    const other = made.another().job('night', terms, async () => {
+      next.resolve();
+      await end.promise;
+    });
+    const running = other.run({ at: new Date(slot + 60_000) });
+    await next.promise;
+    awake.resolve();
+    await expect(sleeping).rejects.toMatchObject({ code: 'LEASE_LOST' });
+    end.resolve();
+    expect(await running).toMatchObject({ status: 'executed' });
+    expect(effects).toEqual([]);
+  },
+);

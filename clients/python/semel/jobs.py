@@ -107,13 +107,14 @@ class _Run:
         return True
 
     def _check_start(self) -> Talk[None]:
-        """As of a call: a program that was stopped since it asked may start nothing that another one has taken over."""
-        if self._lease.is_young:
+        """As of a call: a program that was stopped since it asked may start nothing beside one that has taken over. Before
+        each step too: one that has lost its lock only would go on beside the run of another slot."""
+        if self._lease.is_young and not self.lost.is_set():
             return
+        asked = Moment()
         for ticket in self._both:
-            asked = Moment()
             yield Request("/v1/renew", ticket)
-            self._lease.renewed(asked)
+        self._lease.renewed(asked)
 
     def _step(self, kind: str, name: str, args: Any, returns: Any) -> Call:
         body: dict[str, Any] = {"attempt": self._ticket, "kind": kind, "name": name}
@@ -167,12 +168,14 @@ class JobContext(_Run):
 
         check_work(name, work)
         with self._steps.step():
+            self._client.drive(self._check_start())
             return cast(T, _unwrap(run(self._step("step", name, args, _returns(work)), effect, _free)))
 
     def once(self, name: str, work: Callable[[], T], *, id: Any = _MISSING) -> T:
         """An effect that lands once per run; with an `id`, once ever. What may have landed is in doubt, not repeated."""
         check_work(name, work)
         with self._steps.step():
+            self._client.drive(self._check_start())
             return cast(T, run(self._step("once", name, id, _returns(work)), lambda _, __: work()).unwrap())
 
 
@@ -198,11 +201,13 @@ class AsyncJobContext(_Run):
 
         check_work(name, work, may_be_async=True)
         with self._steps.step():
+            await self._client.drive_async(self._check_start())
             return cast(T, _unwrap(await run_async(self._step("step", name, args, _returns(work)), effect, _free)))
 
     async def _land(self, name: str, work: Callable[[], Awaitable[T]], id: Any) -> T:
         check_work(name, work, may_be_async=True)
         with self._steps.step():
+            await self._client.drive_async(self._check_start())
             return cast(T, (await run_async(self._step("once", name, id, _returns(work)), lambda _, __: work())).unwrap())
 
 

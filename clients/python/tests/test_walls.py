@@ -14,8 +14,8 @@ from unittest import mock
 from semel import local
 from semel.calls import Begun, Call, Context
 from semel.client import Client
-from semel.errors import InvalidArgs, StoreUnavailable
-from semel.jobs import JobContext
+from semel.errors import InvalidArgs, LeaseLost, StoreUnavailable, from_problem
+from semel.jobs import AsyncJobContext, JobContext
 from semel.lease import Heartbeat
 from semel.transport import Request
 
@@ -37,6 +37,55 @@ class Silence(unittest.TestCase):
         context = JobContext(Client(NOBODY, "t"), "nightly", {**answer, **more})
         with Heartbeat(context._client, context._lease, context._renew):
             self.assertTrue(context.lost.wait(30))
+
+
+class Taken(unittest.TestCase):
+    """The run of another slot has the lock."""
+
+    def context(self, kind: type[Any]) -> Any:
+        client = Client(NOBODY, "t")
+        asked: list[str] = []
+
+        def send(request: Request) -> dict[str, Any]:
+            asked.append(request.body.get("attempt", ""))
+            if request.path == "/v1/renew" and request.body["attempt"] == "y":
+                raise from_problem({"code": "LEASE_LOST", "detail": "taken over", "retriable": True})
+            return {"held": True, "leaseMs": 60_000}
+
+        async def send_async(request: Request) -> dict[str, Any]:
+            return send(request)
+
+        client.transport.send = send  # type: ignore[method-assign]
+        client.transport.send_async = send_async  # type: ignore[method-assign]
+        answer: dict[str, Any] = {"attempt": "x", "lock": "y", "leaseMs": 60_000, "slot": "s", "date": "d", "zone": "UTC"}
+        more = {"at": "2026-11-18T10:00:00Z", "run": "r", "number": 1, "fence": 1}
+        context = kind(client, "nightly", {**answer, **more})
+        context._lease._asked._wall -= 61
+        return context
+
+    def test_a_job_starts_no_step_beside_it(self) -> None:
+        ran: list[str] = []
+        context = self.context(JobContext)
+        # Also not the next one, in a function that catches the error.
+        for step in (context.step, context.once, context.step):
+            with self.assertRaises(LeaseLost):
+                step("late", lambda: ran.append("late"))
+        self.assertEqual(ran, [])
+
+    def test_an_async_job_starts_no_step_beside_it(self) -> None:
+        ran: list[str] = []
+
+        async def late() -> None:
+            ran.append("late")
+
+        async def steps() -> None:
+            context = self.context(AsyncJobContext)
+            for step in (context.step, context.once, context.step):
+                with self.assertRaises(LeaseLost):
+                    await step("late", late)
+
+        asyncio.run(steps())
+        self.assertEqual(ran, [])
 
 
 class Headers(unittest.TestCase):

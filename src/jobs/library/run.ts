@@ -169,7 +169,7 @@ function functionWork(options: FunctionOptions, work: JobFunction<unknown>): Wor
 async function callFunction(
   options: FunctionOptions,
   attempt: OpenAttempt,
-  { held, signals }: Under<FunctionEnding>,
+  { held, signals, ensure }: Under<FunctionEnding>,
   work: JobFunction<unknown>,
 ): Promise<FunctionEnding> {
   const { semel, slot, run, label, terms, signal: callers } = options;
@@ -196,7 +196,7 @@ async function callFunction(
       semel.within(ambient, async () => {
         const own = { semel, run, label, leaseMs: terms.leaseMs };
         const order = await openOrder(own, options.accept);
-        const steps = createSteps({ ...own, order, signal: stop.signal });
+        const steps = createSteps({ ...own, order, signal: stop.signal, ensure });
         const value = await work(contextFor(options, attempt, held, stop.signal, steps));
         if (isLazy(value)) throw lazyWork();
         await steps.finish();

@@ -64,6 +64,8 @@ interface StepsOptions {
   readonly leaseMs: number;
   readonly order: Order;
   readonly signal: AbortSignal;
+  /** Throws if the run has lost its lock or its slot. */
+  readonly ensure: () => Promise<void>;
 }
 
 export interface RunSteps extends Steps {
@@ -71,7 +73,7 @@ export interface RunSteps extends Steps {
   finish(): Promise<void>;
 }
 
-export function createSteps({ semel, run, label, leaseMs, order, signal }: StepsOptions): RunSteps {
+export function createSteps({ semel, run, label, leaseMs, order, signal, ensure }: StepsOptions): RunSteps {
   const own: Place = { sequence: order.sequence([]), call: currentCall() };
   const inside = new AsyncLocalStorage<Place>();
   /** The step that first called each `once`: it lands once per run, wherever it is called. */
@@ -177,6 +179,7 @@ export function createSteps({ semel, run, label, leaseMs, order, signal }: Steps
     try {
       // If the run ends meanwhile, the call is refused by its signal.
       await isInOrder;
+      await ensure();
       if (isRepeated || (kind === 'once' && isAskedElsewhere(`${digest} ${name}`, outer.path)))
         warnOfRepeat(name);
       return (await perform(identity, order.sequence([...outer.path, name], isApart))) as Awaited<Value>;
