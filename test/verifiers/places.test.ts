@@ -271,6 +271,18 @@ describe('a git push', () => {
     expect(git(clone, 'for-each-ref')).toBe(before);
   });
 
+  test('is looked for where it is pushed to, if that is not where others fetch from', async () => {
+    const { git, bare, clone, push, verify } = repository();
+    const pushed = newScratch('pushed').path('bare.git');
+    git(clone, 'clone', '-q', '--bare', bare, pushed);
+    git(clone, 'remote', 'set-url', '--push', 'origin', pushed);
+    expect(await because(verify)).toBe('notLanded');
+    push();
+    expect(await because(verify)).toBe('landed');
+    git(clone, 'remote', 'set-url', '--push', '--add', 'origin', bare);
+    expect(await because(verify)).toBe('origin pushes to 2 addresses');
+  });
+
   test('that went another way is unsure; a branch that is not there yet is not landed', async () => {
     const { git, bare, clone, ref, verify, commit, other, ours } = repository();
     const theirs = other();

@@ -37,6 +37,9 @@ export function verifyGitPush<Args>({ push, cwd }: GitOptions<Args>): Verifier<A
       if (!/^refs\/[^\s:*?[\\^~-][^\s:*?[\\^~]*$/.test(ref) || remote.startsWith('-'))
         return unsure(`${hidePassword(remote)} ${ref} is not a remote and the full name of a ref`);
       const git = await createGit(cwd, ctx.signal);
+      const [address, ...others] = await listPushAddresses();
+      if (others.length > 0)
+        return unsure(`${hidePassword(remote)} pushes to ${others.length + 1} addresses`);
       const { there, isGit } = await findRef();
       const found = landed({ ref, commit }, `${ref}@${commit}`);
       // Any web server may answer with an empty list, and a plain file of refs may be out of date.
@@ -49,7 +52,7 @@ export function verifyGitPush<Args>({ push, cwd }: GitOptions<Args>): Verifier<A
       if (there === undefined) return missing();
       if (there === commit) return found;
       // Objects only: no tracking ref moves.
-      await git('fetch', '--quiet', '--no-tags', '--refmap=', '--no-write-fetch-head', remote, ref);
+      await git('fetch', '--quiet', '--no-tags', '--refmap=', '--no-write-fetch-head', address, ref);
       if (await isAncestor(commit, there)) return found;
       return (await isAncestor(there, commit))
         ? missing()
@@ -57,9 +60,18 @@ export function verifyGitPush<Args>({ push, cwd }: GitOptions<Args>): Verifier<A
             `${ref} of ${hidePassword(remote)} is at ${there}, which neither has ${commit} nor leads to it`,
           );
 
+      /** What is fetched from elsewhere (`remote.origin.pushurl`) says nothing about a push. */
+      async function listPushAddresses(): Promise<[string, ...string[]]> {
+        const asked = git('remote', 'get-url', '--push', '--all', remote);
+        // Not the name of a remote, but an address.
+        const { stdout } = await asked.catch(() => ({ stdout: '' }));
+        const [first = remote, ...more] = stdout.split('\n').filter((line) => line !== '');
+        return [first, ...more];
+      }
+
       /** `isGit`: the other side spoke git's own protocol. */
       async function findRef(): Promise<{ there: string | undefined; isGit: boolean }> {
-        const { stdout, stderr } = await git('ls-remote', remote, ref);
+        const { stdout, stderr } = await git('ls-remote', address, ref);
         const line = stdout.split('\n').find((each) => each.endsWith(`\t${ref}`));
         return { there: line?.split('\t')[0], isGit: tracedPacket.test(stderr) };
       }
