@@ -404,6 +404,23 @@ test('a step is refused once the lease of its attempt is over', async () => {
 
 const nightly = { job: 'nightly', per: 'day', at: '2026-06-19T07:00:00Z', lease: 60_000 };
 
+test('a step of a job is refused once its lease is over', async () => {
+  const { store, sleep } = openLedger();
+  const { post } = await open(store);
+  const { attempt, lock } = (await post('jobs/begin', nightly)).body;
+  const step = () => post('jobs/step', { attempt, kind: 'step', name: 'draft' });
+  sleep(61_000);
+  // The run of another slot may have the lock by then.
+  const next = (await post('jobs/begin', { ...nightly, at: '2026-06-20T07:00:00Z' })).body;
+  expect(next.outcome).toBe('execute');
+  expect(await step()).toMatchObject({ status: 409, body: { code: 'LEASE_LOST' } });
+  expect((await post('renew', { attempt: lock })).status).toBe(409);
+  await post('settle', { attempt: next.attempt, outcome: 'notLanded' });
+  await post('settle', { attempt: next.lock, outcome: 'notLanded' });
+  expect((await post('renew', { attempt })).status).toBe(200);
+  expect((await step()).body.outcome).toBe('execute');
+});
+
 test.each([
   ['lost', 'lock.'],
   ['not sent', 'lock.'],

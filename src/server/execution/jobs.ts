@@ -112,6 +112,11 @@ export async function beginJobStep(body: Read<typeof jobStepBody>, context: Cont
   const record = await semel.records.get(ticket.key);
   if (record?.status !== 'running' || record.fence !== ticket.fence)
     throw new SemelError('LEASE_LOST', `${job.job}: another worker has taken this run over.`);
+  // The lock's is over too, and the run of another slot may have it.
+  if (record.lapsed)
+    throw new SemelError('LEASE_LOST', `${job.job}: its lease is over.`, {
+      next: 'Renew `lock` and `attempt`, and go on if both are held.',
+    });
   const claimant = { owner: ownerOf(body, context), token: body.token };
   const claimed = await detachStep(semel, job, body, claimant);
   if (!('ticket' in claimed)) return toAnswer(claimed);
