@@ -182,7 +182,9 @@ describe('an npm version', () => {
       token: 't',
       package: (_: File) => ({ ...target, integrity: 'sha512-x' }),
     });
-    return { objects, state, document, publish, verify, byIntegrity };
+    const of = (version: string) =>
+      verifyNpmPublish({ registry: url, package: (_: File) => ({ ...target, version }) });
+    return { objects, state, document, publish, verify, byIntegrity, of };
   }
 
   test('is found by its mark; where there is none, it is published once', async () => {
@@ -194,6 +196,15 @@ describe('an npm version', () => {
     const { publish, byIntegrity } = await registry();
     publish(file, { mark: () => 'semel-whatever' });
     expect(await because(byIntegrity)).toBe('landed');
+  });
+
+  test('is found as npm publishes it', async () => {
+    const { publish, verify, of } = await registry();
+    publish(file, { mark: () => 'semel-mark' });
+    for (const version of ['v1.2.3', '1.2.3+build.7', '=1.2.3'])
+      expect(await because(of(version))).toBe('landed');
+    expect(await because(of('1.2.30'))).toBe('notLanded');
+    expect(await because(verify)).toBe('landed');
   });
 
   test('of somebody else, or that was taken back, is unsure', async () => {

@@ -41,7 +41,9 @@ export function verifyNpmPublish<Args>(options: NpmOptions<Args>): Verifier<Args
   return (args, ctx) =>
     answer<NpmFound>('The registry', async () => {
       const { registry, token, fetch } = options;
-      const { name, version, integrity } = options.package(args);
+      const { name, version: given, integrity } = options.package(args);
+      // As npm publishes it: without what comes before the number, and without build metadata.
+      const version = given.replace(/^[=v\s]+/, '').replace(/\+.*$/, '');
       const headers: Record<string, string> = { 'cache-control': 'no-cache' };
       if (token !== undefined) headers.authorization = `Bearer ${token}`;
       const request = createRequest({ baseUrl: registry, headers, fetch }, ctx.signal);
@@ -63,7 +65,7 @@ export function verifyNpmPublish<Args>(options: NpmOptions<Args>): Verifier<Args
           ? found.semel === ctx.mark(options.part)
           : found.dist?.integrity === integrity;
       return isOurs
-        ? landed({ name, version }, `${name}@${version}`)
+        ? landed({ name, version: given }, `${name}@${version}`)
         : unsure(
             `${name}@${version} is there, but not with our ${integrity === undefined ? 'mark' : 'integrity'}`,
           );
