@@ -275,8 +275,9 @@ const optionNames = fieldNames<ConsumerOptions>({
   onDecision: true,
 });
 
+/** What is thrown was not enforced: a doubt would be delivered, and run, for ever. */
 function toSemelError(name: string, thrown: unknown): SemelError {
-  if (isSemelError(thrown)) return thrown;
+  if (isSemelError(thrown) && meanings[thrown.code] !== 'undecided') return thrown;
   return new SemelError('FAILED', `${name} threw: ${describeError(thrown)}.`, {
     cause: thrown,
     retriable: true,

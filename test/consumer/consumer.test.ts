@@ -1,6 +1,15 @@
 // semel.consumer without a queue: what it refuses, and what it says about a message in each state of its record.
 
-import { type ConsumerOptions, day, landed, NotLanded, notLanded, Rejected, type Semel } from 'semel';
+import {
+  type ConsumerOptions,
+  day,
+  landed,
+  MaybeLanded,
+  NotLanded,
+  notLanded,
+  Rejected,
+  type Semel,
+} from 'semel';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { gate, quick, rig } from '../library/support.ts';
@@ -98,6 +107,24 @@ describe('a message', () => {
       });
   });
 });
+
+test.each(['observe', 'off'] as const)(
+  'with mode %s, a message whose effect cannot tell what landed does not run for ever',
+  async (mode) => {
+    const semel = quick({ mode });
+    let ran = 0;
+    const run = () => {
+      ran += 1;
+      throw new MaybeLanded('nobody knows');
+    };
+    const consumer = semel.consumer(refundTool(semel, run), { redelivery: '1d', maxTries: 3 });
+    const deliver = (deliveries: number) => consumer.handle({ body: { id: 'a' }, deliveries });
+    expect((await deliver(1)).is).toBe('retry');
+    expect((await deliver(2)).is).toBe('retry');
+    expect((await deliver(3)).is).toBe('dead letter');
+    expect(ran).toBe(3);
+  },
+);
 
 describe('a message in doubt', () => {
   function inDoubt(more: object = {}) {
