@@ -398,6 +398,25 @@ test('jobs are read a few slots at a time', async () => {
   expect(held).toBeLessThanOrEqual(80);
 });
 
+test('requests for jobs that wait for their turn read nothing', async () => {
+  let reads = 0;
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+  const store = overrideStore(memoryStore(), {
+    list: async () => {
+      reads += 1;
+      await answered;
+      return { items: [], next: undefined };
+    },
+  });
+  const { signal } = new AbortController();
+  const space = { engine: { store, namespace: 'shop' } };
+  const all = Array.from({ length: 50 }, () => listJobs({}, { space, signal } as unknown as Context));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(reads).toBe(1);
+  answer();
+  await Promise.all(all);
+});
+
 test('counts by many time zones are made one at a time for a namespace', async () => {
   const store = memoryStore();
   let running = 0;

@@ -27,18 +27,26 @@ interface JobSlotInfo {
 
 const maxJobs = 50;
 const maxSlotsPerDay = 100;
-/** Read at once, by one of a few readers: the record of a slot may have a megabyte, of which a line is kept. */
+/** Of one answer. */
+const maxSlots = 20_000;
+/** Read at once: the record of a slot may have a megabyte, of which a line is kept. */
 const slotsAtOnce = 10;
-const readers = createQueue(8);
+const daysAtOnce = 4;
+/** Requests, of which each would read a thousand days at once. */
+const looks = createQueue(2);
 
 export async function listJobs(query: Read<typeof jobsQuery>, context: Context): Promise<object> {
+  return (await looks(() => readJobs(query, context), context)) ?? {};
+}
+
+async function readJobs(query: Read<typeof jobsQuery>, context: Context): Promise<object> {
   const days = Math.min(31, Number(query.days ?? '14'));
   const today = Date.now();
   const dates = Array.from({ length: days }, (_, n) => dateOf(today - (days - 1 - n) * dayMs));
   const names = await jobContracts(context.space);
-  const jobs = await Promise.all(
-    names.slice(0, maxJobs).map((contract) => readJob(context, contract, dates)),
-  );
+  const jobs: object[] = [];
+  const left = { slots: maxSlots };
+  for (const contract of names.slice(0, maxJobs)) jobs.push(await readJob(context, contract, dates, left));
   return { dates, jobs, ...(names.length > maxJobs ? { isCut: true } : {}) };
 }
 
@@ -65,7 +73,12 @@ async function jobContracts({ engine }: Space): Promise<readonly string[]> {
   return found;
 }
 
-async function readJob(context: Context, contract: string, dates: readonly string[]): Promise<object> {
+async function readJob(
+  context: Context,
+  contract: string,
+  dates: readonly string[],
+  left: { slots: number },
+): Promise<object> {
   const { signal } = context;
   const { store, namespace } = context.space.engine;
   let per: string | undefined;
@@ -88,16 +101,20 @@ async function readJob(context: Context, contract: string, dates: readonly strin
     const slots: JobSlotInfo[] = [];
     let after: string | undefined;
     do {
+      if (left.slots <= 0 || signal.aborted) return { date, slots, isCut: true };
       const page: Page<StoredRecord> = await store.list({
         ...{ namespace, contract, prefix: `${contract}/${date}`, limit: slotsAtOnce },
         ...(after === undefined ? {} : { after }),
       });
       for (const record of page.items) slots.push(toSlot(record, date));
+      left.slots -= page.items.length;
       after = page.next;
-    } while (after !== undefined && slots.length < maxSlotsPerDay && !signal.aborted);
+    } while (after !== undefined && slots.length < maxSlotsPerDay);
     return { date, slots, ...(after === undefined ? {} : { isCut: true }) };
   };
-  const byDay = await Promise.all(dates.map((date) => readers(() => read(date), context)));
+  const byDay: object[] = [];
+  for (let from = 0; from < dates.length; from += daysAtOnce)
+    byDay.push(...(await Promise.all(dates.slice(from, from + daysAtOnce).map(read))));
   return { contract, job, per, days: byDay };
 }
 

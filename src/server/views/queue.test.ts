@@ -67,3 +67,18 @@ test('work that fails frees its place', async () => {
   await expect(failing).rejects.toThrow('the store is down');
   expect(await next).toBe('next');
 });
+
+test('clients that hang up while they wait leave at once', async () => {
+  const queue = createQueue(2);
+  const endless = createWork('endless', []);
+  for (const name of ['a', 'b']) void queue(endless.work, createAsker(name));
+  const gone = Array.from({ length: 3 }, () => createAsker('a'));
+  const left = gone.map((asker) => queue(endless.work, asker));
+  for (const { hangUp } of gone) hangUp.abort();
+  expect(await Promise.all(left)).toEqual([undefined, undefined, undefined]);
+  const begun: string[] = [];
+  const next = queue(createWork('next', begun).work, createAsker('a'));
+  endless.end();
+  await expect.poll(() => begun).toEqual(['next']);
+  void next;
+});
