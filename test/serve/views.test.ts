@@ -445,6 +445,32 @@ test('counts by many time zones are made one at a time for a namespace', async (
   expect(made).toBe(zones.length);
 });
 
+test('of counts that wait for their turn only those stay that are kept', async () => {
+  const store = memoryStore();
+  const { promise: free, resolve: go } = Promise.withResolvers<void>();
+  let made = 0;
+  const slow = overrideStore(store, {
+    list: async (query) => {
+      await free;
+      made += 1;
+      return store.list(query);
+    },
+  });
+  const space = { engine: { store: slow, namespace: 'shop' } } as unknown as Space;
+  const zones = Intl.supportedValuesOf('timeZone').slice(0, 300);
+  await Promise.all(zones.map((tz) => showStats({ range: '24h', tz }, { space } as Context)));
+  go();
+  const last = async () =>
+    (await showStats({ range: '24h', tz: zones.at(-1) as string }, { space } as Context)) as Counted;
+  await expect.poll(async () => (await last()).coverage.isCounting).toBe(false);
+  expect(made).toBeGreaterThanOrEqual(200);
+  expect(made).toBeLessThanOrEqual(201);
+});
+
+interface Counted {
+  readonly coverage: { readonly isCounting: boolean };
+}
+
 test('listeners cannot take all connections, nor those of one namespace the places of others', async () => {
   const { server, get } = await open();
   const stop = new AbortController();

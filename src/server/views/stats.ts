@@ -55,6 +55,8 @@ interface Count {
   /** Somebody asked for it just now. */
   readonly want: () => void;
   readonly look: () => Counted;
+  /** Nobody will look at it. */
+  readonly end: () => void;
   readonly done: Promise<void>;
   tookMs: number | undefined;
 }
@@ -69,12 +71,13 @@ export async function showStats(query: Read<typeof statsQuery>, { space }: Conte
   const name = `${range} ${tz.toLowerCase()}`;
   let entry = kept.get(name);
   if (entry === undefined || isStale(entry.current)) {
-    if (kept.size >= maxKept) kept.clear();
+    if (entry === undefined && kept.size >= maxKept) dropOldest(kept);
     const forget = () => {
       if (kept.get(name)?.current === count) kept.delete(name);
     };
     const count = startCount(space, range, period as Parameters<typeof startCount>[2], forget);
     entry = { last: entry?.current, current: count };
+    kept.delete(name);
     kept.set(name, entry);
   }
   const { last, current } = entry;
@@ -84,6 +87,13 @@ export async function showStats(query: Read<typeof statsQuery>, { space }: Conte
   const shown = current.tookMs === undefined && last !== undefined ? last : current;
   const { stats, inFlight, coverage } = shown.look();
   return { ...stats, inFlight, coverage };
+}
+
+/** Names are cheap to ask for: what is no longer kept must not wait for its turn. */
+function dropOldest(kept: Map<string, { readonly current: Count }>): void {
+  const [name, { current }] = kept.entries().next().value as [string, { readonly current: Count }];
+  kept.delete(name);
+  current.end();
 }
 
 function isStale({ startedAt, tookMs }: Count): boolean {
@@ -117,6 +127,7 @@ function startCount(
   let oldest: number | undefined;
   let isNewest = true;
   let isWhole = false;
+  const ending = new AbortController();
   let wantedAt = startedAt;
   let begunAt = startedAt;
   const begin = async () => {
@@ -129,6 +140,7 @@ function startCount(
       wantedAt = performance.now();
     },
     tookMs: undefined,
+    end: () => ending.abort(),
     look: () => ({
       stats: tally.result(),
       inFlight,
@@ -139,7 +151,7 @@ function startCount(
         isNewest,
       },
     }),
-    done: counts(begin, { signal: new AbortController().signal, space }).finally(() => {
+    done: counts(begin, { signal: ending.signal, space }).finally(() => {
       count.tookMs = performance.now() - begunAt;
     }),
   };
@@ -148,7 +160,7 @@ function startCount(
   return count;
 
   async function run(): Promise<void> {
-    for (let before: string | undefined; ; ) {
+    for (let before: string | undefined; !ending.signal.aborted; ) {
       const pageAt = performance.now();
       const page = await readNewest(space, { before, rows: pageRows });
       isNewest = page.isNewest;
