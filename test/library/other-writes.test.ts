@@ -101,6 +101,9 @@ test('a write that failed does not get the late success of another one', async (
   await made.clock.until(slow);
   second.reject(new Error('socket hang up'));
   expect(await made.clock.until(next)).toMatchObject({ ok: false });
+  expect((await made.semel.records.list()).items).toMatchObject([
+    { status: expect.not.stringMatching('succeeded') },
+  ]);
 });
 
 test('a write after one whose worker died is made, although an earlier one reported its late success', async () => {
@@ -347,6 +350,9 @@ test('a write whose lease is over, and which fails, does not get the late succes
   made.store.repair();
   second.reject(new Error('socket hang up'));
   expect(await made.clock.until(next)).toMatchObject({ ok: false });
+  expect((await made.semel.records.list()).items).toMatchObject([
+    { status: expect.not.stringMatching('succeeded') },
+  ]);
 });
 
 describe('a write whose content is redacted', () => {
