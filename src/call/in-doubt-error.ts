@@ -4,6 +4,7 @@
 import { listCauses, mayHaveArrived } from '../core/contract/classify.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
 import { PartialSuccess } from '../core/signals.ts';
+import { reportedError } from '../rules/state.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { isSameCode, listWaysOut, rerunWithin } from './doubt.ts';
@@ -21,8 +22,9 @@ const mayHaveLanded = 'It may have landed, so nothing was done again.';
 
 export function refuseInDoubt(call: Call, record: StoredRecord, known: Known = {}): Result {
   const { contract } = call.tool;
-  const thrown = record.error?.message ?? 'the process that ran it exited without reporting a result';
-  const isPartial = record.error?.code === 'PARTIAL_SUCCESS';
+  const reported = reportedError(record);
+  const thrown = reported?.message ?? 'the process that ran it exited without reporting a result';
+  const isPartial = reported?.code === 'PARTIAL_SUCCESS';
   const code = isPartial ? 'PARTIAL_SUCCESS' : 'IN_DOUBT';
   // The steps say exactly what landed.
   const isExact = isPartial && contract.via === 'steps';

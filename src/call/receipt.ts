@@ -5,6 +5,7 @@ import { isRepeatable } from '../core/contract/words.ts';
 import { type ErrorCode, errorCodes, SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key/key.ts';
 import type { Receipt } from '../core/receipt.ts';
+import { reportedError } from '../rules/state.ts';
 import { withoutMark } from '../store/process-life.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
@@ -78,7 +79,7 @@ export function collectEvidence(record: StoredRecord): Record<string, unknown> {
     owner: withoutMark(record.owner),
     firstDispatchedAt: at(record.firstDispatchedAt),
     lastDispatchedAt: at(record.lastDispatchedAt),
-    error: record.error?.message,
+    error: reportedError(record)?.message,
     remoteRef: record.result?.remoteRef ?? undefined,
   };
   return Object.fromEntries(Object.entries(evidence).filter(([, value]) => value !== undefined));

@@ -319,8 +319,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       }
       case 'in doubt':
         // Nobody settled it: this caller is the first to notice.
-        if (answer.record.lapsed)
-          events.emit('doubt', { ...refer(answer.record), error: answer.record.error?.message });
+        if (answer.record.lapsed) events.emit('doubt', { ...refer(answer.record), error: undefined });
     }
   }
 

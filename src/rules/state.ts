@@ -122,6 +122,11 @@ export function contractOf(key: string): string {
   return key.slice(0, key.indexOf('/'));
 }
 
+/** What the last attempt reported. One that runs, or that died, has reported nothing: the error is of an attempt before it. */
+export function reportedError({ status, error }: Pick<Row, 'status' | 'error'>): Row['error'] {
+  return status === 'running' ? null : error;
+}
+
 /** Hides the token, the lease and a late success. They are blanked, because leaving fields out is slow. */
 export function view(row: Row, time: Time): StoredRecord {
   const record: Row & StoredRecord = {

@@ -12,7 +12,7 @@ import {
   type SemelOptions,
 } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { rig } from './support.ts';
+import { rest, rig } from './support.ts';
 
 const quiet = { store: 'memory:', namespace: 'test', onWarning: () => undefined };
 
@@ -584,4 +584,39 @@ test('a sweep that settles a step by its call does not report it as still in dou
   expect([swept.open, open]).toEqual([0, []]);
   expect(ran).toEqual(['charge', 'mail']);
   expect((await sweeper.doubts.list()).items).toEqual([]);
+});
+
+test('a retry that dies in a step leaves no word about that step from the attempt before it', async () => {
+  const made = rig();
+  const ran: string[] = [];
+  const define = (semel: typeof made.semel, mail: () => unknown, version = '1') =>
+    semel.tool({
+      name: 'order.place',
+      version,
+      effect: 'write-non-idempotent',
+      per: 'ever',
+      via: 'steps',
+      lease: '10s',
+      run: async (_: { order: number }, ctx) => {
+        await ctx.step('charge', () => void ran.push('charge'));
+        await ctx.step('mail', mail as () => Promise<unknown>);
+      },
+    });
+  const fails = () => {
+    throw new NotLanded('the mail server is away');
+  };
+  const first = await made.clock.until(define(made.semel, fails).try({ order: 1 }));
+  expect(first).toMatchObject({ error: { code: 'PARTIAL_SUCCESS' } });
+  const dies = () => {
+    ran.push('mail');
+    return new Promise(() => undefined);
+  };
+  void define(made.another(), dies).try({ order: 1 });
+  await rest();
+  expect(ran).toEqual(['charge', 'mail']);
+  made.store.break('renew');
+  await made.clock.advance(11_000);
+  const last = await made.clock.until(define(made.another(), fails, '2').try({ order: 1 }));
+  expect(last).toMatchObject({ error: { code: 'IN_DOUBT' } });
+  expect(last.ok ? '' : last.error.message).not.toContain('mail did not land');
 });

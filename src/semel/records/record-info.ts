@@ -5,7 +5,7 @@ import { decodeResult } from '../../core/codec/codec.ts';
 import { shownVersion } from '../../core/contract/version.ts';
 import { providerKey, recordId } from '../../core/key/key.ts';
 import { type FieldOf, fieldsOfKind, showFields } from '../../rules/record.ts';
-import { isKept } from '../../rules/state.ts';
+import { isKept, reportedError } from '../../rules/state.ts';
 import type { RecordError, StoredRecord } from '../../store/store.ts';
 
 const instants = fieldsOfKind('instant');
@@ -57,7 +57,7 @@ export function toRecordInfo(record: StoredRecord): RecordInfo {
     omitted: result?.omitted ?? undefined,
     remoteRef: result?.remoteRef ?? undefined,
     providerKey: record.keyed ? providerKey(namespace, key, record.providerKeyFence) : undefined,
-    error: record.error ?? undefined,
+    error: reportedError(record) ?? undefined,
     ...(showFields(record, instants, (at) => (at === null ? undefined : new Date(at))) as Dates),
     ...showFields(record, texts, (text) => text ?? undefined),
   };

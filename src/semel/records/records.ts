@@ -7,6 +7,7 @@ import { SemelError } from '../../core/errors.ts';
 import { recordId } from '../../core/key/key.ts';
 import { pages } from '../../core/paging.ts';
 import type { Ledger } from '../../ledger/index.ts';
+import { reportedError } from '../../rules/state.ts';
 import type { Act, Page, StoredRecord, StoreEvent } from '../../store/store.ts';
 import { isRootsNamespace } from '../place/roots.ts';
 import { type Resolution, resolveError, toAct } from './decisions.ts';
@@ -240,7 +241,8 @@ export function createRecords({
     async groups() {
       const groups = new Map<string, { contract: string; error: string; refs: string[] }>();
       for await (const record of openRecords({})) {
-        const error = record.error?.message ?? 'the process that ran it exited without reporting a result';
+        const error =
+          reportedError(record)?.message ?? 'the process that ran it exited without reporting a result';
         const name = `${record.contract}\0${error}`;
         const group = groups.get(name) ?? { contract: record.contract, error, refs: [] };
         group.refs.push(formatRef(record));
