@@ -1,6 +1,7 @@
 // What a store offers to a caller who has a transaction open on the ledger's own database: the same records under the same
 // rules, which commit or roll back with the caller's data.
 
+import { SemelError } from '../core/errors.ts';
 import type { Intent, OutboxRow } from './outbox.ts';
 import type { Store, StoredRecord } from './store.ts';
 
@@ -31,4 +32,19 @@ export interface InTransaction {
   isSame(): Promise<boolean>;
   /** Sends nothing more: the effect has failed, and all that was written is undone. */
   end(): void;
+}
+
+export function endedError(cause: unknown): SemelError {
+  return new SemelError('STORE_UNAVAILABLE', 'The transaction has failed, or the call in it is over.', {
+    next: 'Nothing was run. Roll the transaction back.',
+    retriable: false,
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** What a store inside a transaction does not offer. */
+export function unavailable(): never {
+  throw new SemelError('STORE_UNAVAILABLE', 'A transaction serves only the call that it was opened for.', {
+    retriable: false,
+  });
 }

@@ -2,57 +2,19 @@
 // processes die, sweeps come. An observed call repeats its effect, as before semel. An enforced one never does, and never says
 // that it is done, or free, where that is not so.
 
-import {
-  type AttemptContext,
-  landed,
-  MaybeLanded,
-  NotLanded,
-  notLanded,
-  type Store,
-  type VerifyContext,
-} from 'semel';
+import { type AttemptContext, landed, MaybeLanded, NotLanded, notLanded, type VerifyContext } from 'semel';
 import { expect, test } from 'vitest';
-import { rest, rig } from './support.ts';
+import { chanceOf } from '../processes/chance.ts';
+import { mortal, rest, rig } from './support.ts';
 
 const histories = Number(process.env.SEMEL_MODE_HISTORIES ?? 300);
 
-/** A small generator: a history is named by its seed. */
-function chanceOf(seed: number) {
-  let state = seed;
-  // mulberry32
-  const fraction = () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-  return {
-    happens: (likely: number) => fraction() < likely,
-    pick: <T>(list: readonly T[]): T => list[Math.floor(fraction() * list.length)] as T,
-  };
-}
-
 const forever = () => new Promise<never>(() => undefined);
-
-/** What a dead process asks is never answered. */
-function mortal(store: Store, life: { isDead: boolean }): Store {
-  return new Proxy(store, {
-    get(target, name) {
-      const method: unknown = Reflect.get(target, name);
-      if (typeof method !== 'function') return method;
-      return (...args: unknown[]) => {
-        if (life.isDead) return forever();
-        const asked = (method as (...args: unknown[]) => Promise<unknown>)(...args);
-        return asked.then((answer) => (life.isDead ? forever() : answer));
-      };
-    },
-  });
-}
 
 const provider = { name: 'psp', window: '30d', sentBy: 'tool' } as const;
 
 async function play(seed: number): Promise<string[]> {
-  const { pick, happens } = chanceOf(seed);
+  const { pick, is: happens } = chanceOf(seed);
   const { store, clock, another } = rig();
   const isKeyed = happens(0.4);
   const form = pick(['whole', 'whole', 'steps', 'steps only', 'explicit', 'verified'] as const);

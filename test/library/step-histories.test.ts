@@ -1,42 +1,12 @@
 // Random histories of calls with steps: processes die inside a step or between two, replies are lost, targets refuse, callers
 // and sweeps come back, releases rename steps. Whatever happens, no step lands twice and no success is told without its steps.
 
-import { type AttemptContext, landed, MaybeLanded, NotLanded, notLanded, Rejected, type Store } from 'semel';
+import { type AttemptContext, landed, MaybeLanded, NotLanded, notLanded, Rejected } from 'semel';
 import { expect, test } from 'vitest';
-import { rest, rig } from './support.ts';
+import { chanceOf } from '../processes/chance.ts';
+import { mortal, rest, rig } from './support.ts';
 
 const histories = Number(process.env.SEMEL_STEP_HISTORIES ?? 60);
-
-/** A small generator: a history is named by its seed. */
-function chanceOf(seed: number) {
-  let state = seed;
-  // mulberry32
-  const fraction = () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-  return {
-    happens: (likely: number) => fraction() < likely,
-    pick: <T>(list: readonly T[]): T => list[Math.floor(fraction() * list.length)] as T,
-  };
-}
-
-/** What a dead process asks is never answered. */
-function mortal(store: Store, life: { isDead: boolean }): Store {
-  return new Proxy(store, {
-    get(target, name) {
-      const method: unknown = Reflect.get(target, name);
-      if (typeof method !== 'function') return method;
-      return (...args: unknown[]) => {
-        if (life.isDead) return new Promise(() => undefined);
-        const asked = (method as (...args: unknown[]) => Promise<unknown>)(...args);
-        return asked.then((answer) => (life.isDead ? new Promise(() => undefined) : answer));
-      };
-    },
-  });
-}
 
 const forever = () => new Promise<never>(() => undefined);
 
@@ -47,8 +17,8 @@ async function play(seed: number): Promise<string[]> {
   const violations: string[] = [];
   const steps = ['charge', 'mail', 'ship'].slice(0, chance.pick([2, 3]));
   const kinds = new Map(steps.map((step) => [step, chance.pick(['bare', 'verify', 'keyed', 'fetchless'])]));
-  const isStepsOnly = chance.happens(0.7);
-  const hasPrepare = chance.happens(0.2);
+  const isStepsOnly = chance.is(0.7);
+  const hasPrepare = chance.is(0.2);
   const tries = chance.pick([1, 1, 2]);
   const effect = chance.pick(['write-non-idempotent', 'irreversible'] as const);
   const seenKeys = new Map<string, string>();
@@ -106,13 +76,13 @@ async function play(seed: number): Promise<string[]> {
           const was = isRenamed ? { was: name } : {};
           return ctx.step(stepName, { ...options(name), ...was }, work(name) as never);
         };
-        if (chance.happens(0.2)) taken.push(...((await Promise.all(steps.map(take))) as string[]));
+        if (chance.is(0.2)) taken.push(...((await Promise.all(steps.map(take))) as string[]));
         else for (const name of steps) taken.push((await take(name)) as string);
-        if (!isCalm && chance.happens(0.08)) {
+        if (!isCalm && chance.is(0.08)) {
           life.isDead = true;
           return forever();
         }
-        if (!isCalm && chance.happens(0.08))
+        if (!isCalm && chance.is(0.08))
           throw chance.pick([new Error('after'), new NotLanded('wrong word'), new Rejected('wrong word')]);
         return taken;
       },
@@ -128,7 +98,7 @@ async function play(seed: number): Promise<string[]> {
     const { semel, life, order } = start(isRenamed);
     let told: Awaited<ReturnType<typeof order.try>> | undefined;
     const asked =
-      chance.happens(0.75) || isCalm ? order.try({ id: 1 }) : semel.doubts.sweep().then(() => undefined);
+      chance.is(0.75) || isCalm ? order.try({ id: 1 }) : semel.doubts.sweep().then(() => undefined);
     void asked.then(
       (result) => {
         told = result ?? undefined;
@@ -152,8 +122,8 @@ async function play(seed: number): Promise<string[]> {
   const deployedAt = chance.pick([0, 2, 3, 99]);
   for (let nth = 0; nth < 6; nth += 1) {
     isCalm = nth >= 4;
-    await ask(nth >= deployedAt || (nth >= deployedAt - 1 && chance.happens(0.5)));
-    if (chance.happens(0.4)) await clock.advance(chance.pick([5_000, 40_000, 700_000]));
+    await ask(nth >= deployedAt || (nth >= deployedAt - 1 && chance.is(0.5)));
+    if (chance.is(0.4)) await clock.advance(chance.pick([5_000, 40_000, 700_000]));
   }
   for (const step of steps) {
     const count = landedSteps.filter((each) => each === step).length;

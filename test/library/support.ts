@@ -255,3 +255,19 @@ export async function deafAddress(): Promise<string> {
 afterAll(async () => {
   for (const each of targets) await each.close();
 });
+
+/** What a dead process asks is never answered. */
+export function mortal(store: Store, life: { isDead: boolean }): Store {
+  const forever = () => new Promise<never>(() => undefined);
+  return new Proxy(store, {
+    get(target, name) {
+      const method: unknown = Reflect.get(target, name);
+      if (typeof method !== 'function') return method;
+      return (...args: unknown[]) => {
+        if (life.isDead) return forever();
+        const asked = (method as (...args: unknown[]) => Promise<unknown>)(...args);
+        return asked.then((answer) => (life.isDead ? forever() : answer));
+      };
+    },
+  });
+}

@@ -1,10 +1,10 @@
 // A store whose statements go through the caller's client, for one call inside its transaction.
 
 import type { Clock, Random } from '../../../core/clock.ts';
-import { isSemelError, SemelError } from '../../../core/errors.ts';
+import { isSemelError } from '../../../core/errors.ts';
 import type { RemoteBackend } from '../../../store/remote/backend.ts';
 import { remoteStore } from '../../../store/remote/remote-store.ts';
-import type { InTransaction } from '../../../store/transaction.ts';
+import { endedError, type InTransaction, unavailable } from '../../../store/transaction.ts';
 import { encodeArray } from '../array.ts';
 import { type Call, encodeEvent, exchange } from '../exchange.ts';
 import { qualify, schemaVersion } from '../schema.ts';
@@ -103,18 +103,4 @@ export function boundStores({ schema, where, clock, random }: BoundStoreOptions)
       },
     };
   }
-}
-
-function endedError(cause: unknown): SemelError {
-  return new SemelError('STORE_UNAVAILABLE', 'The transaction has failed, or the call in it is over.', {
-    next: 'Nothing was run. Roll the transaction back.',
-    retriable: false,
-    ...(cause === undefined ? {} : { cause }),
-  });
-}
-
-function unavailable(): never {
-  throw new SemelError('STORE_UNAVAILABLE', 'A transaction serves only the call that it was opened for.', {
-    retriable: false,
-  });
 }

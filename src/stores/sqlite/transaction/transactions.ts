@@ -4,7 +4,12 @@
 import { isSemelError, SemelError } from '../../../core/errors.ts';
 import { view } from '../../../rules/state.ts';
 import { type Backend, localStore, type Transaction } from '../../../store/local/local-store.ts';
-import type { InTransaction, Transactions } from '../../../store/transaction.ts';
+import {
+  endedError,
+  type InTransaction,
+  type Transactions,
+  unavailable,
+} from '../../../store/transaction.ts';
 import { isInTransaction } from '../client.ts';
 import { explain } from '../failure.ts';
 import { enterTransaction, refuseAttached, refuseEnded } from './caller.ts';
@@ -149,18 +154,4 @@ function isSame({ database }: Session): boolean {
   } catch {
     return false;
   }
-}
-
-function endedError(cause: unknown): SemelError {
-  return new SemelError('STORE_UNAVAILABLE', 'The transaction has failed, or the call in it is over.', {
-    next: 'Nothing was run. Roll the transaction back.',
-    retriable: false,
-    ...(cause === undefined ? {} : { cause }),
-  });
-}
-
-function unavailable(): never {
-  throw new SemelError('STORE_UNAVAILABLE', 'A transaction serves only the call that it was opened for.', {
-    retriable: false,
-  });
 }
