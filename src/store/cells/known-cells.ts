@@ -1,5 +1,5 @@
-// Cells as they were last read or written, with their tags: a guess at a tag saves a read. Whoever reads a record that is
-// still pending settles it, because its writer may be gone.
+// Remembers cells as they were last seen, with their tags, so that a write needs no read before it. A reader that finds a
+// pending record settles it, because its writer may be gone.
 
 import { type KeyMap, keyMap } from '../../core/key-map.ts';
 import { type Cell, decodeCell, encodeGrave, encodeRecord, type Pending } from './cell.ts';
