@@ -191,7 +191,7 @@ test('a session that is over listens no longer', async () => {
   const { code } = await post('/v1/logins', {});
   const { session } = await post('/login', { code });
   const now = performance.now.bind(performance);
-  const later = 12 * 3_600_000 - 1_000;
+  let later = 12 * 3_600_000 - 1_000;
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + later);
   ends.push(() => clock.mockRestore());
   // A connection of its own: those that the test has are as old as the clock says.
@@ -206,6 +206,8 @@ test('a session that is over listens no longer', async () => {
     return { status: answer.statusCode, heard };
   };
   expect(await events()).toMatchObject({ status: 200, heard: expect.stringContaining('semel') });
+  // A timer of Node counts from when its loop last looked at the clock, so it may end some milliseconds early.
+  later += 1_000;
   expect((await events()).status).toBe(401);
 });
 
