@@ -12,7 +12,18 @@ import { callFields } from '../../src/semel/calls/call-identity.ts';
 import { semelFields } from '../../src/semel/options.ts';
 import { toolFields } from '../../src/semel/toolbox.ts';
 import type { EventType } from '../../src/store/store.ts';
-import { allPages, anchorOf, firstNames, headings, links, readPage, root, rows, sections } from './page.ts';
+import {
+  allPages,
+  anchorOf,
+  firstNames,
+  headings,
+  links,
+  type Page,
+  readPage,
+  root,
+  rows,
+  sections,
+} from './page.ts';
 
 const sorted = (names: Iterable<string>) => [...new Set(names)].sort();
 
@@ -195,6 +206,23 @@ test('the first screen of the README says what it is for, and has a command with
   expect(screen).toContain('npx semel demo');
   expect(screen).toContain('with semel');
   for (const line of ['npm ci && npm run demo', 'npm ci && npm run verify']) expect(text).toContain(line);
+});
+
+test('the README compares the same tools as docs/start/compare.md', () => {
+  const firstCells = (page: Page, ...under: string[]) =>
+    rows(page, ...under).map(([tool]) => tool!.replaceAll('*', ''));
+  const shown = firstCells(readPage('README.md'), 'How it compares');
+  const compared = firstCells(readPage('docs/start/compare.md')).slice(1);
+  const missing = compared.filter((tool) => !shown.some((name) => tool.startsWith(name.replace('AWS ', ''))));
+  expect(missing).toEqual(["A provider's own key"]);
+});
+
+test('docs/start/compare.md has a source for each claim, except that a tool does not have something', () => {
+  const cells = rows(readPage('docs/start/compare.md'))
+    .slice(1)
+    .flatMap(([tool, ...rest]) => rest.map((cell) => `${tool}: ${cell}`));
+  const bare = cells.filter((cell) => !cell.includes(']('));
+  expect(bare.filter((cell) => !/: (no|not documented|it is the target)$/.test(cell))).toEqual([]);
 });
 
 // The compiler sees to it that these lists have every name, and no other.
