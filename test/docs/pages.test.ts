@@ -99,6 +99,25 @@ describe('docs/reference/cli.md', () => {
     const codes = rows(page, 'Exit codes').slice(1);
     expect(codes.map(([code]) => code)).toEqual(listed);
   });
+
+  test('every exit code means there what it means in the help', () => {
+    const [, lines = ''] = /Exit codes: (.*?);/s.exec(help) ?? [];
+    const inHelp = [...lines.replaceAll(/\s+/g, ' ').matchAll(/(\d+) ([^,]*)/g)].map(
+      ([, code, meaning]) => [code!, meaning!] as const,
+    );
+    const inPage = new Map(rows(page, 'Exit codes').map(([code, meaning]) => [code!, meaning!]));
+    const words = (text: string) =>
+      text
+        .replaceAll(/[`()]/g, '')
+        .split(/[\s,:;]+/)
+        .filter((word) => /^\w{4,}$/.test(word));
+    const different = inHelp.flatMap(([code, meaning]) => {
+      const missing = words(meaning).filter((word) => !inPage.get(code)?.includes(word));
+      return missing.length === 0 ? [] : [`${code} ${meaning}: the page does not say ${missing.join(', ')}`];
+    });
+    expect(inHelp.length).toBeGreaterThan(8);
+    expect(different).toEqual([]);
+  });
 });
 
 describe('docs/internals/glossary.md', () => {
