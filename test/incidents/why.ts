@@ -19,7 +19,7 @@ const reasons: readonly Reason[] = [
   {
     incident: mailAfterTimeout,
     usual: 'Retry on every error.',
-    fails: 'The server has sent the mail and answers late. An error after the send looks like one before it.',
+    fails: 'The server sent the mail and answers late. An error after the send looks like one before it.',
   },
   {
     incident: crashAfterSend,
@@ -29,7 +29,7 @@ const reasons: readonly Reason[] = [
   {
     incident: zombie,
     usual: 'Take a lock with a TTL.',
-    fails: 'The worker freezes until its lock has expired, wakes up, and sends what another has sent.',
+    fails: 'The worker freezes, its lock expires, and it wakes up and sends what another has sent.',
   },
   {
     incident: parallelRetries,
@@ -44,15 +44,14 @@ const reasons: readonly Reason[] = [
   {
     incident: keyOrder,
     usual: 'Use a hash of the JSON as the key.',
-    fails: 'Another order of the fields, or a trace id, is another hash.',
+    fails: 'A different field order, or a trace id, gives a different hash.',
   },
 ];
 
 export function whyPage(): string {
   return `# Why
 
-For anyone who asks: isn't a retry, a lock or a cache enough? This is how each of them fails. \`npm run incidents\` plays them with real
-processes.
+For anyone who asks: isn't a retry, a lock or a cache enough? Each fails in its own way; \`npm run incidents\` plays them with real processes.
 
 | the usual way | how it fails | played |
 |---|---|---|
