@@ -145,7 +145,7 @@ function Details(props: {
         <p class="lanes-legend">
           {lanes.map((lane, n) => (
             <span key={lane.fence} class={`lane-name lane-${n % 6}`}>
-              attempt {n + 1}{' '}
+              attempt {lane.attempt}{' '}
               <span class="dim">
                 fence {lane.fence}
                 {lane.owner === undefined ? '' : ', '}
@@ -235,9 +235,15 @@ function Details(props: {
 function MomentRow({ moment, lanes }: { readonly moment: Moment; readonly lanes: readonly string[] }) {
   return (
     <li class={moment.isAlarm ? 'alarm' : ''}>
-      <time dateTime={new Date(moment.at).toISOString()} title={new Date(moment.at).toISOString()}>
-        {clock(moment.at)}
-      </time>
+      {moment.at === undefined ? (
+        <span class="time" title="Its time was not recorded">
+          not recorded
+        </span>
+      ) : (
+        <time dateTime={new Date(moment.at).toISOString()} title={new Date(moment.at).toISOString()}>
+          {clock(moment.at)}
+        </time>
+      )}
       <span class="graph" aria-hidden="true">
         {lanes.map((kind, n) => (
           <span key={n} class={`lane lane-${n % 6} ${kind}`} />

@@ -189,7 +189,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     await page.keyboard.press('Enter');
     await page.waitForSelector('.record');
     const text = await page.locator('.record').textContent();
-    expect(text).toContain('claim: the first attempt starts');
+    expect(text).toContain('claim: attempt 1 starts');
     expect(text).toContain('"id": "re_p-1"');
     const link = page.getByRole('link', { name: 'Open it at Stripe' });
     expect(await link.getAttribute('href')).toBe('https://dashboard.stripe.com/search?query=re_p01Qk3PZ2x8');
