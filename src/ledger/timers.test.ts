@@ -39,3 +39,45 @@ test('lengths that nobody uses any more are forgotten, with their system timers'
   timers.start(1, equal);
   expect(equal.list).toBe(kept.list);
 });
+
+test('a timer that starts again when it is due does not delay those that started after it', () => {
+  let now = 0;
+  const armed: { at: number; run: () => void }[] = [];
+  const clock: Clock = {
+    ...systemClock,
+    mono: () => now,
+    setTimeout: (run, ms) => armed.push({ at: now + ms, run }) as never,
+  };
+  const timers = createTimers(clock);
+  const due: string[] = [];
+  const again = new CallbackTimer(() => {
+    due.push(`again at ${now}`);
+    timers.start(10, again);
+  });
+  timers.start(10, again);
+  now = 1;
+  timers.start(10, new CallbackTimer(() => due.push(`other at ${now}`)));
+  while (now < 30) {
+    const next = armed.sort((a, b) => a.at - b.at).shift();
+    now = next?.at ?? 30;
+    next?.run();
+  }
+  expect(due).toEqual(['again at 10', 'other at 11', 'again at 20', 'again at 30']);
+});
+
+test('a timer whose end throws does not stop the others', () => {
+  const armed: (() => void)[] = [];
+  const clock: Clock = { ...systemClock, mono: () => 0, setTimeout: (run) => armed.push(run) as never };
+  const timers = createTimers(clock);
+  const due: number[] = [];
+  timers.start(
+    0,
+    new CallbackTimer(() => {
+      throw new Error('a listener of the user');
+    }),
+  );
+  timers.start(0, new CallbackTimer(() => due.push(1)));
+  expect(armed.shift()).toThrow('a listener of the user');
+  armed.shift()?.();
+  expect(due).toEqual([1]);
+});

@@ -83,6 +83,8 @@ export class TimerList {
   readonly #timers: LinkedList<Timer> = new LinkedList();
   /** The system timer, while it runs. Removing a timer leaves it alone: it finds the next one, or nothing to do. */
   #armed: unknown;
+  /** What starts meanwhile is due after all others: only the first of them says when to fire again. */
+  #isFiring = false;
 
   constructor(clock: Clock, ms: number) {
     this.#clock = clock;
@@ -93,7 +95,7 @@ export class TimerList {
     timer.dueAt = now + this.#ms;
     timer.list = this;
     this.#timers.add(timer);
-    if (this.#armed === undefined) this.#arm(this.#ms);
+    if (this.#armed === undefined && !this.#isFiring) this.#arm(this.#ms);
   }
 
   remove(timer: Timer): void {
@@ -118,12 +120,17 @@ export class TimerList {
 
   #fire(): void {
     this.#armed = undefined;
+    this.#isFiring = true;
     const now = this.#clock.mono();
-    for (let { first } = this.#timers; first !== undefined && first.dueAt <= now; { first } = this.#timers) {
-      this.remove(first);
-      first.onDue();
+    try {
+      for (let { first } = this.#timers; first !== undefined && first.dueAt <= now; { first } = this.#timers) {
+        this.remove(first);
+        first.onDue();
+      }
+    } finally {
+      this.#isFiring = false;
+      const { first } = this.#timers;
+      if (first !== undefined && this.#armed === undefined) this.#arm(first.dueAt - now);
     }
-    const { first } = this.#timers;
-    if (first !== undefined && this.#armed === undefined) this.#arm(first.dueAt - now);
   }
 }
