@@ -8,9 +8,11 @@ export interface ServerEnvOptions {
   readonly passed: readonly string[];
 }
 
-/** They open the ledger, act in the operator's name, or grant the operator's rights. */
+/** They open the ledger, act in the operator's name, grant the operator's rights, or make alerts look like semel's. */
 const ownSecrets = [
   'SEMEL_STORE',
+  'SEMEL_TOKEN',
+  'SEMEL_WEBHOOK_SECRET',
   'SEMEL_MCP_TOKEN',
   'SEMEL_MCP_AUTHORIZATION',
   'SEMEL_HANDOFF_KEY',
