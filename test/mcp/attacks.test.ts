@@ -100,6 +100,11 @@ describe('what a client sends', () => {
       'args beside the args': call.replace('"arguments"', '"Arguments":{"n":1},"arguments"'),
       'a wide name': call.replace('"name"', '"\uff4e\uff41me":"read","name"'),
       'a name with something in it that nobody sees': call.replace('"name"', '"na\u200bme":"read","name"'),
+      'a name with much in it that nobody sees': call.replace(
+        '"name"',
+        `"na${'\u200b'.repeat(200)}me":"read","name"`,
+      ),
+      'a name with much space around it': call.replace('"name"', `"name${' '.repeat(200)}":"read","name"`),
       'a method that is written in capitals': call.replace('tools/call', 'Tools/Call'),
       'a method with space around it': call.replace('tools/call', ' tools/call\\n'),
       'a name with space around it': call.replace('"name"', '"name ":"read","name"'),

@@ -99,6 +99,9 @@ function isMessage(message: unknown): boolean {
 
 type Names = ReadonlyMap<string, string>;
 
+const longest = 100;
+const dropped = /[\p{Cc}\p{Cf}]/gu;
+
 /** By their folded form. */
 const named = (...names: readonly string[]): Names => new Map(names.map((name) => [foldCase(name), name]));
 
@@ -134,8 +137,12 @@ function nearName(message: unknown): string | undefined {
 }
 
 function nearIn(names: readonly string[], known: Names): string | undefined {
-  const near = names.find((name) => name.length < 100 && (known.get(foldCase(name)) ?? name) !== name);
-  return near && JSON.stringify(near);
+  const near = names.find((name) => {
+    // No long text folds to a short one, but for what is dropped. Folding a long one takes too long.
+    const kept = name.length < longest ? name : name.replace(dropped, '').trim();
+    return kept.length < longest && (known.get(foldCase(kept)) ?? name) !== name;
+  });
+  return near && JSON.stringify(near.slice(0, longest));
 }
 
 /** As lenient servers read it: ſ and the Kelvin sign become s and k, ı and İ become i; invisible characters and outer spaces are dropped. */
@@ -143,7 +150,7 @@ export function foldCase(name: string): string {
   return name
     .normalize('NFKC')
     .replaceAll('\u0130', 'i')
-    .replace(/[\p{Cc}\p{Cf}]/gu, '')
+    .replace(dropped, '')
     .trim()
     .toUpperCase()
     .toLowerCase();
