@@ -185,6 +185,38 @@ test('alerts are sent by the server too', async () => {
   await server.kill('SIGTERM');
 });
 
+test('its log is a line of JSON per request and alert, in which no name reaches the terminal as a command', async () => {
+  const { url: hook, got } = await receiver();
+  const namespace = 'shop\u202e';
+  const file = join(folder, 'tokens.json');
+  const token = 'a-token-for-the-log-which-nobody-else-knows';
+  const sha256 = createHash('sha256').update(token).digest('hex');
+  const tokens = [{ name: 'ci', role: 'execute', namespace, sha256 }];
+  writeFileSync(file, JSON.stringify({ version: 1, tokens }), { mode: 0o600 });
+  const policy = join(folder, 'policy.json');
+  const server = await start(
+    ['--policy', policy, '--tokens', file, '--port', '0', '--webhook', hook, '--log', 'json'],
+    { SEMEL_WEBHOOK_SECRET: 'whsec_bG9uZyBlbm91Z2ggdG8gYmUgYSBzZWNyZXQgb2Ygb3Vycw==' },
+  );
+  let log = '';
+  server.child.stderr.on('data', (part) => (log += part));
+  const { attempt } = (await post(server.url, '/v1/begin', call, token)).body;
+  await post(server.url, '/v1/settle', { attempt, outcome: 'unknown', error: { message: token } }, token);
+  await expect.poll(() => got.length).toBe(1);
+  await expect.poll(() => log).toContain('"alert"');
+  // What it says when it starts is for people.
+  const lines = log.split('\n').filter((line) => line.startsWith('{'));
+  expect(lines.map((line) => JSON.parse(line))).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ method: 'POST', path: '/v1/begin', status: 200, token: 'ci' }),
+      expect.objectContaining({ alert: 'opened', namespace }),
+    ]),
+  );
+  expect(lines.join('')).not.toMatch(/\p{Bidi_Control}/u);
+  for (const secret of [token, attempt, 'whsec_']) expect(log).not.toContain(secret);
+  await server.kill('SIGTERM');
+});
+
 test('an agent cannot bring a token that decides', async () => {
   const file = join(folder, 'tokens.json');
   const sha256 = createHash('sha256').update('a-token-that-the-agent-made-up-itself').digest('hex');

@@ -25,7 +25,7 @@ import { command, type ValuesOf } from '../../command.ts';
 import { choice, text, texts, toggle } from '../../flags.ts';
 import { chosenNamespace, storeFor } from '../../ledger.ts';
 import { readPackageFile } from '../../package-file.ts';
-import { complain, print, printAside } from '../../render/print.ts';
+import { complain, print, printAside, printable } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { alertFlags, alertTargets, describeAlert, watchFor } from '../watch/alerts.ts';
 import { addToken, localToken, localTokenPath, minTokenLength, readTokens } from './token-file.ts';
@@ -260,7 +260,8 @@ const watchEveryMs = 10_000;
 function logAlert({ kind, doubt, target, error, again }: Alert): void {
   const { namespace, tool, ref } = doubt;
   const line = { time: new Date().toISOString(), alert: kind, namespace, tool, ref, target, error, again };
-  process.stderr.write(`${JSON.stringify(line)}\n`);
+  // A name or an error may hold what a terminal obeys.
+  process.stderr.write(`${printable(JSON.stringify(line))}\n`);
 }
 
 function complainOf(alert: Alert): void {
