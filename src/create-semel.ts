@@ -143,7 +143,7 @@ function addPatterns(core: Core, tool: ToolFunction<unknown, unknown>): Tool<unk
     ),
     async each(items, options) {
       const { runEach } = await import('./batch/index.ts');
-      return runEach(tool as never, items, options as never);
+      return runEach(core, tool as never, items, options as never);
     },
   };
   return Object.assign(tool, patterns);

@@ -18,7 +18,7 @@ export interface BatchOptions<Item, Value>
 }
 
 export function runBatch<Item, Value>(
-  semel: Pick<Semel, 'tool'>,
+  semel: Semel,
   name: string,
   items: Items<Item>,
   options: BatchOptions<Item, Value>,
@@ -48,7 +48,7 @@ export function runBatch<Item, Value>(
     Item,
     never
   >;
-  return runEach(tool as never, items, each);
+  return runEach(semel, tool as never, items, each);
 }
 
 function withoutUndefined<T extends object>(options: T): Partial<T> {

@@ -6,7 +6,7 @@ import { systemClock, toInstant } from '../core/clock.ts';
 import { checkKnown, fieldNames } from '../core/contract/known-fields.ts';
 import { type ContractPer, calendarSlot } from '../core/contract/period.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
-import { ambient, type CallOptions, type ToolFunction } from '../semel/index.ts';
+import { ambient, type CallOptions, engineOf, type ToolFunction } from '../semel/index.ts';
 import {
   type BatchProgress,
   type BatchReport,
@@ -39,10 +39,12 @@ export interface EachOptions<Item, Value> extends Omit<CallOptions, 'key' | 'too
 export type Items<Item> = Iterable<Item> | AsyncIterable<Item>;
 
 export async function runEach<Item, Value>(
+  semel: object,
   tool: ToolFunction<Item, Value>,
   items: Items<Item>,
   options: EachOptions<Item, Value> = {},
 ): Promise<BatchReport<Item>> {
+  const engine = engineOf(semel);
   const { name, per } = tool.contract;
   const { id, concurrency = 16, signal, maxProblems, onProgress, onItem, ...callOptions } = options;
   checkKnown(`each() of ${name}`, options, optionNames, 'INVALID_ARGS');
@@ -103,7 +105,9 @@ export async function runEach<Item, Value>(
     try {
       const key =
         id === undefined ? undefined : toKey(name, id(item, index), nameSlot(name, per, callOptions));
-      return await tool.try(item, key === undefined ? callOptions : { ...callOptions, key });
+      const itemOptions = key === undefined ? callOptions : { ...callOptions, key };
+      const result = await tool.try(item, itemOptions);
+      return (isRefused(result) ? await findEarlier(item, itemOptions) : undefined) ?? result;
     } catch (error) {
       const refused = isSemelError(error)
         ? error
@@ -114,6 +118,13 @@ export async function runEach<Item, Value>(
           });
       return { ok: false, error: refused, receipt: refused.receipt ?? emptyReceipt(name) };
     }
+  }
+
+  /** It cannot be called with these args, perhaps only since a deploy: what an earlier start left is reported. */
+  async function findEarlier(item: Item, itemOptions: CallOptions): Promise<Result<Value> | undefined> {
+    const found = await engine.findEarlier(tool, item, itemOptions);
+    const tells = found !== undefined && toOutcome(item, 0, found).is !== 'failed';
+    return tells ? (found as Result<Value>) : undefined;
   }
 
   function count(outcome: ItemOutcome<Item, Value>): void {
@@ -129,6 +140,12 @@ export async function runEach<Item, Value>(
     if (maxProblems !== undefined && found >= maxProblems)
       stopped ??= `${found} items failed or are in doubt`;
   }
+}
+
+/** Before it had a key. */
+function isRefused(result: Result): boolean {
+  if (result.ok || result.receipt.key !== '') return false;
+  return result.error.code === 'INVALID_ARGS' || result.error.code === 'NOT_CANONICAL';
 }
 
 const optionNames = fieldNames<EachOptions<unknown, unknown>>({

@@ -15,7 +15,9 @@ export type ItemOutcome<Item, Value> =
   | ItemProblem<Item>;
 
 export interface ItemProblem<Item> {
-  /** `failed`: it did not land. `in doubt`: it may have. `skipped`: it was not started. */
+  /**
+   * `failed`: it did not land, as far as there is a record under its key. `in doubt`: it may have. `skipped`: it was not started.
+   */
   readonly is: 'failed' | 'in doubt' | 'skipped';
   readonly item: Item;
   /** Its place in the source, from 0. */
@@ -77,6 +79,8 @@ export function toOutcome<Item, Value>(
 function judge({ code, evidence }: SemelError, receipt: Receipt): ItemProblem<unknown>['is'] {
   // A person gave it up: it may have landed.
   if (uncertain.has(code) || evidence?.givenUp === true) return 'in doubt';
+  // The other call of its key may be an earlier start of the same item.
+  if (code === 'KEY_CONFLICT' && evidence?.open === 'in doubt') return 'in doubt';
   if (!unstarted.has(code)) return 'failed';
   return receipt.executed ? 'in doubt' : 'skipped';
 }

@@ -16,25 +16,34 @@ export function closedError(): SemelError {
 }
 
 export function conflictError({ tool }: Call, record: StoredRecord): SemelError {
+  const open = describeOpen(record);
   return new SemelError(
     'KEY_CONFLICT',
-    `${tool.contract.name}: this key was already used with other identity args.`,
-    {
-      evidence: collectEvidence(record),
-    },
+    `${tool.contract.name}: this key was already used with other identity args${open.words}.`,
+    { evidence: { ...collectEvidence(record), ...open.evidence } },
   );
+}
+
+/** The other call may be an earlier start of the same work: whether that landed is open then. */
+function describeOpen({ status, lapsed, inDoubt, doubtFence }: StoredRecord) {
+  if (status === 'running' && !lapsed)
+    return { words: ', by a call that is being executed', evidence: { open: 'running' } };
+  if (inDoubt || (status === 'released' && doubtFence !== null))
+    return { words: ', by a call that may have landed', evidence: { open: 'in doubt' } };
+  return { words: '', evidence: {} };
 }
 
 /** Equal by its identity, but not in what must be the same. */
 export function strictError({ tool }: Call, record: StoredRecord, fields: readonly string[]): SemelError {
   const named = fields.map((field) => `\`${field}\``).join(', ');
+  const open = describeOpen(record);
   return new SemelError(
     'KEY_CONFLICT',
-    `${tool.contract.name}: an equal call was made with another ${named}.`,
+    `${tool.contract.name}: an equal call was made with another ${named}${open.words}.`,
     {
       path: fields[0] ?? '',
       next: 'Nothing was run. Pass the same value, or make it part of the identity if it is another intent.',
-      evidence: { ...collectEvidence(record), fields },
+      evidence: { ...collectEvidence(record), fields, ...open.evidence },
     },
   );
 }

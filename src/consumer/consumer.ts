@@ -145,18 +145,52 @@ export function createConsumer<Input, Value>(
     read: () => unknown,
   ): Promise<Decision<Value>> {
     let whole: QueueMessage = { ...message, body: undefined };
+    let isRead = false;
     let result: Result;
     try {
       whole = { ...message, body: ask('body', read) };
+      isRead = true;
       result = await makeCall(whole);
     } catch (thrown) {
-      const error = toSemelError(name, thrown);
-      result = { ok: false, error, receipt: error.receipt ?? emptyReceipt(name) };
+      result = await answerRefused(whole, isRead, toSemelError(name, thrown));
     }
     const decision = decide(result as Result<Value>, terms, message.deliveries, engine.random.fraction());
     warnIfHeld(decision);
     report(decision, whole);
     return decision;
+  }
+
+  /** No call can be made for the message, perhaps only since a deploy: the record of an earlier delivery decides. */
+  async function answerRefused(message: QueueMessage, isRead: boolean, error: SemelError): Promise<Result> {
+    const refused = { ok: false, error, receipt: error.receipt ?? emptyReceipt(name) } as const;
+    const isRecorded = contract.mode === 'enforce' && !isRepeatable(contract.effect);
+    if (meanings[error.code] !== 'never' || !isRecorded) return refused;
+    const { options, isExact } = lookUpOptions(message, isRead);
+    const found = options && (await engine.findEarlier(tool, message.body, options));
+    const isOther =
+      found?.ok === false && found.error.code === 'KEY_CONFLICT' && found.error.evidence?.open === undefined;
+    if (found !== undefined && !isOther) return found;
+    return isExact && !isOther ? refused : { ...refused, error: mayHaveLanded(name, error) };
+  }
+
+  /** `isExact`: without a record under this key, no earlier delivery was started. */
+  function lookUpOptions(
+    message: QueueMessage,
+    isRead: boolean,
+  ): { readonly options?: CallOptions; readonly isExact: boolean } {
+    try {
+      if (isRead) return { options: readCallOptions(message), isExact: key !== undefined };
+    } catch {
+      // It may have been this that refused the message.
+    }
+    if (key === 'id') {
+      const options = typeof message.id === 'string' && message.id !== '' ? { key: message.id } : undefined;
+      return { ...(options && { options }), isExact: options !== undefined && callOf === undefined };
+    }
+    const { sentAt } = message;
+    const isTimed = sentAt !== undefined || !isCalendarPeriod(contract.per);
+    if (key !== undefined || !isRead || !isTimed) return { isExact: false };
+    return { options: sentAt === undefined ? {} : { at: sentAt }, isExact: false };
   }
 
   function warnIfHeld(decision: Decision): void {
@@ -274,6 +308,12 @@ const optionNames = fieldNames<ConsumerOptions>({
   maxDeliveries: true,
   onDecision: true,
 });
+
+/** Its key is not known, so nobody can tell whether it has a record. */
+function mayHaveLanded(name: string, { code, happened, path, cause, retriable }: SemelError): SemelError {
+  const unknown = `If an earlier delivery of it ran, it may have landed: look for its record with \`semel ls --tool ${name}\`.`;
+  return new SemelError(code, `${happened} ${unknown}`, { ...(path && { path }), cause, retriable });
+}
 
 /** What is thrown was not enforced: a doubt would be delivered, and run, for ever. */
 function toSemelError(name: string, thrown: unknown): SemelError {

@@ -96,8 +96,12 @@ export function decide<Value>(
   }
 }
 
-/** FAILED is retriable where a repetition is harmless: then it is one try of several. */
-function explain({ code, retriable }: SemelError): Meaning {
+/**
+ * FAILED is retriable where a repetition is harmless: then it is one try of several. A conflict with an open record may be one with
+ * an earlier delivery of the message, whose args were read in another way.
+ */
+function explain({ code, retriable, evidence }: SemelError): Meaning {
+  if (code === 'KEY_CONFLICT' && evidence?.open !== undefined) return 'undecided';
   return code === 'FAILED' && retriable ? 'not landed' : meanings[code];
 }
 

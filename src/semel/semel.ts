@@ -24,6 +24,7 @@ import type { StoreFacts } from '../store/store.ts';
 import { type Begun, begin } from './begin.ts';
 import { createCallFactory } from './calls/call-factory.ts';
 import { noOptions } from './calls/call-identity.ts';
+import { findEarlier } from './calls/earlier-call.ts';
 import { describeKey, type KeyInfo } from './calls/key-info.ts';
 import type {
   ArgsOf,
@@ -417,6 +418,11 @@ export function createSemel(options: SemelOptions = {}): Semel {
       return call;
     },
     beginHere: (fn, args, callOptions) => beginCall(fn, args, callOptions, true),
+    async findEarlier(fn, args, callOptions) {
+      const { tool } = recordedTool(fn);
+      await open().catch(() => undefined);
+      return findEarlier(calls, pipeline, tool, args, callOptions);
+    },
     async endIfDead(key) {
       const record = await ledger.read(namespace, key);
       return record !== undefined && pipeline.endIfDead(record);

@@ -44,6 +44,15 @@ export interface Engine {
     args: Args,
     options: CallOptions,
   ): Promise<Begun<Value>>;
+  /**
+   * What is on record of a call that cannot be made any more, by its args as they are. Runs nothing. Undefined: nothing was found
+   * under the key that they have; only a key of the caller's own makes sure that there is nothing.
+   */
+  findEarlier(
+    tool: Pick<ToolFunction<unknown, unknown>, 'contract'>,
+    args: unknown,
+    options: CallOptions,
+  ): Promise<Result | undefined>;
   /** Ends the claim on a key whose process is proven dead. True: its record has changed. */
   endIfDead(key: string): Promise<boolean>;
   find(contract: string): KnownTool | undefined;

@@ -1,6 +1,17 @@
 // Batches: per-item records, reports, and how a batch ends early.
-import { createSemel, day, landed, NotLanded, notLanded, progressBar, Rejected } from 'semel';
+import {
+  type BatchReport,
+  createSemel,
+  day,
+  landed,
+  NotLanded,
+  notLanded,
+  progressBar,
+  Rejected,
+  type Semel,
+} from 'semel';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { rig } from './support.ts';
 
 const quiet = { store: 'memory:', namespace: 'test', onWarning: () => undefined };
@@ -39,6 +50,46 @@ test('an item that may have landed is in doubt, and no later start runs it again
   expect(again).toMatchObject({ ok: false, done: 2, executed: 0, inDoubt: 1 });
   expect(again.problems[0]?.error?.code).toBe('IN_DOUBT');
   expect(runs).toBe(1);
+});
+
+describe('an item that cannot be called any more', () => {
+  const start = (
+    semel: Semel,
+    items: readonly object[],
+    options: object = {},
+  ): Promise<BatchReport<object>> =>
+    semel.batch('refund', items, { content: ['currency'], concurrency: 1, ...options } as never, () => {
+      throw new Error('socket hang up');
+    });
+
+  test.each([
+    ['by its fields', {}],
+    ['by its id', { id: (item: { id: number }) => item.id }],
+  ])('is in doubt while an earlier start of it is, found %s', async (_, options) => {
+    const { semel, another } = rig();
+    expect(await start(semel, [{ id: 1 }], options)).toMatchObject({ inDoubt: 1 });
+    const input = z.object({ id: z.number(), currency: z.string() });
+    const refused = await start(another(), [{ id: 1 }, { id: 2 }], { ...options, input });
+    expect(refused).toMatchObject({ inDoubt: 1, failed: 1 });
+    expect(refused.problems).toMatchObject([
+      { is: 'in doubt', index: 0, error: { code: 'IN_DOUBT' } },
+      { is: 'failed', index: 1, error: { code: 'INVALID_ARGS' } },
+    ]);
+    const { items } = await semel.doubts.list();
+    await semel.doubts.resolve(items[0]!.ref, 'landed', { by: 'ann' });
+    expect(await start(another(), [{ id: 1 }], { ...options, input })).toMatchObject({
+      done: 1,
+      executed: 0,
+    });
+  });
+
+  test('is in doubt while another call of its id is', async () => {
+    const { semel, another } = rig();
+    const id = (item: object) => (item as { id: number }).id;
+    await start(semel, [{ id: 1, amount: 10 }], { id });
+    const report = await start(another(), [{ id: 1, amount: 99 }], { id });
+    expect(report.problems).toMatchObject([{ is: 'in doubt', error: { code: 'KEY_CONFLICT' } }]);
+  });
 });
 
 test('equal items run once', async () => {
