@@ -54,6 +54,8 @@ describe.skipIf(python === undefined)('the Python client', () => {
   test('guards sync and async functions', () => unittest('test_tools'));
   test('gives back what is interrupted before it starts, and reports what has landed', () =>
     unittest('test_interrupts'));
+  test('leaves no doubt behind where an answer is late or the server has no room', () =>
+    unittest('test_answers'));
   test('sends each value as one JSON value, or refuses it', () => unittest('test_encoding'));
   test('repeats nothing when it or a TypeScript program is killed', () => unittest('test_kills.Kills'));
   test('starts one server, and another where that is gone', () => unittest('test_kills.Servers'));

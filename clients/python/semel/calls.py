@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
+from . import transport
 from .client import Client, Talk, default_client
 from .encoding import encode, encode_result, restore
 from .errors import (
@@ -48,8 +49,13 @@ _LONGEST_REF = 500
 _SETTLE_PATIENCE = 60.0
 #: How long a program that is told to end goes on trying to report, in seconds.
 LAST_PATIENCE = 5.0
-#: How long it waits for the answer to a claim that it gives back.
-_GIVE_BACK = 2.0
+#: How long it waits for the answer to a claim that it gives back, in seconds.
+GIVE_BACK = 2.0
+#: The same where it has lost the answer, and is not told to end.
+LONG_GIVE_BACK = 10.0
+#: Between questions where the server has no place to wait, in seconds.
+_FIRST_DELAY = 0.25
+_LONGEST_DELAY = 2.0
 #: How long a cancelled call waits for an answer that is on its way.
 _ANSWER = 0.5
 
@@ -137,28 +143,43 @@ class Claim:
         active = {each.id for each in _active.get() if not each.is_over}
         # Inside another call, look first whether it would wait for itself.
         patience = 0.0 if active else min(call.wait, _LONGEST_WAIT)
+        pause, delay = _FIRST_DELAY, 0.0
         while True:
             wait = max(0.0, patience)
+            sent = time.monotonic() + delay
             try:
                 patient = {"waitMs": int(wait * 1000)} if call.wait > 0 else {}
                 asked = Moment()
-                answer = yield Request(call.path, {**self._body, **patient}, timeout=wait + 30)
+                request = Request(call.path, {**self._body, **patient}, timeout=wait + transport.ANSWER_TIMEOUT, delay=delay)
+                answer = yield request
                 self._begun = Begun(str(answer["outcome"]), answer, asked)
                 return self._begun
             except InFlight as error:
                 if error.ref is not None and error.ref.split("@")[0] in active:
                     raise Reentrant(f"{call.tool} was called inside its own run, with the same identity.") from None
-                left = until - time.monotonic()
-                if left <= 0:
+                now = time.monotonic()
+                if now >= until:
                     raise
-                patience = min(left, _LONGEST_WAIT)
+                delay = 0.0
+                if wait > 0 and now - sent < wait / 2:
+                    # All places to wait are taken.
+                    delay = min(pause, until - now, _LONGEST_DELAY if error.retry_after is None else error.retry_after)
+                    pause = min(pause * 2, _LONGEST_DELAY)
+                patience = min(until - now - delay, _LONGEST_WAIT)
 
-    def give_back(self) -> Talk[None]:
+    def refused(self, error: SemelError) -> Talk[None]:
+        """Where nobody answered, it may be claimed all the same."""
+        if self._begun is None and error.code == "STORE_UNAVAILABLE":
+            yield from self.give_back(LONG_GIVE_BACK)
+        else:
+            yield from self.give_back_known()
+
+    def give_back(self, timeout: float = GIVE_BACK) -> Talk[None]:
         if not self._call.client.has_asked:
             return
         if self._begun is None:
             # The answer was lost: with its token, the claim is the same one.
-            answer = yield Request(self._call.path, self._body, timeout=_GIVE_BACK, patience=0)
+            answer = yield Request(self._call.path, self._body, timeout=timeout, patience=0)
             self._begun = Begun(str(answer["outcome"]), answer)
         yield from self.give_back_known()
 
@@ -167,7 +188,7 @@ class Claim:
         if begun is not None and begun.outcome == "execute" and begun.is_claimed:
             error = {"message": "interrupted before it began"}
             body = {"attempt": begun.answer["attempt"], "outcome": "notLanded", "error": error}
-            yield Request("/v1/settle", body, timeout=_GIVE_BACK, patience=0)
+            yield Request("/v1/settle", body, timeout=GIVE_BACK, patience=0)
 
 
 class Running:
@@ -652,7 +673,7 @@ def _run(call: Call, claim: Claim, effect: Effect, judge: Judge) -> Outcome[Any]
         client.drive(context._check_start())
     except SemelError as error:
         with contextlib.suppress(SemelError):
-            client.drive(claim.give_back_known())
+            client.drive(claim.refused(error))
         return Outcome(False, None, error, None)
     ended: Ended
     with _beating(context, Heartbeat), _entered(context):
@@ -755,7 +776,7 @@ async def _run_async(
         await client.drive_async(context._check_start())
     except SemelError as error:
         with contextlib.suppress(SemelError):
-            await client.drive_async(claim.give_back_known())
+            await client.drive_async(claim.refused(error))
         return Outcome(False, None, error, None)
     ended: Ended
     async with _beating(context, AsyncHeartbeat):

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload
 
 from .calls import (
+    GIVE_BACK,
     LAST_PATIENCE,
+    LONG_GIVE_BACK,
     Call,
     Ended,
     Outcome,
@@ -244,13 +246,16 @@ class _JobClaim:
         self.asked: Moment | None = None
         self.is_refused = False
         self.is_started = False
+        self._timeout = GIVE_BACK
 
     def ask(self) -> Talk[dict[str, Any]]:
         self.asked = Moment()
         try:
             self._answer = yield Request("/v1/jobs/begin", self._body)
-        except SemelError:
-            self.is_refused = True
+        except SemelError as error:
+            # Where nobody answered, it may be claimed all the same.
+            self.is_refused = error.code != "STORE_UNAVAILABLE"
+            self._timeout = LONG_GIVE_BACK
             raise
         return self._answer
 
@@ -261,12 +266,12 @@ class _JobClaim:
     def give_back(self) -> Talk[None]:
         answer = self._answer
         if answer is None:
-            answer = yield Request("/v1/jobs/begin", self._body, timeout=2, patience=0)
+            answer = yield Request("/v1/jobs/begin", self._body, timeout=self._timeout, patience=0)
         if answer["outcome"] == "execute":
             error = {"message": "interrupted before it began"}
             for name in ("attempt", "lock"):
                 body = {"attempt": answer[name], "outcome": "notLanded", "error": error}
-                yield Request("/v1/settle", body, timeout=2, patience=0)
+                yield Request("/v1/settle", body, timeout=GIVE_BACK, patience=0)
 
 
 class _Job:

@@ -17,13 +17,18 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from .encoding import to_text
 from .errors import InvalidArgs, SemelError, StoreUnavailable, from_problem
 
 T = TypeVar("T")
+
+#: How long one try may take, in seconds, besides what it asks the server to wait.
+ANSWER_TIMEOUT = 30.0
+#: How long to go on trying, in seconds.
+PATIENCE = 15.0
 
 
 @dataclass(frozen=True)
@@ -42,9 +47,11 @@ class Request:
     path: str
     body: dict[str, Any]
     #: How long one try may take, in seconds.
-    timeout: float = 30.0
-    #: How long to go on trying where nobody answers, in seconds.
-    patience: float = 15.0
+    timeout: float = field(default_factory=lambda: ANSWER_TIMEOUT)
+    #: How long to go on trying after the first try has failed, in seconds: an answer that took too long is asked for again too.
+    patience: float = field(default_factory=lambda: PATIENCE)
+    #: How long to wait before it is sent, in seconds.
+    delay: float = 0.0
 
 
 def parse_url(url: str, token: str, namespace: str | None) -> Address:
@@ -95,6 +102,26 @@ _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
 
 
+class _Tries:
+    """When to send a request again."""
+
+    def __init__(self, request: Request) -> None:
+        self._patience = request.patience
+        self._until: float | None = None
+        self._pause = _FIRST_PAUSE
+
+    def pause_after(self, failure: SemelError) -> float:
+        """Raises the failure where it has been tried for long enough."""
+        now = time.monotonic()
+        if self._until is None:
+            self._until = now + self._patience
+        pause = max(self._pause, failure.retry_after or 0.0)
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        if now + pause > self._until:
+            raise failure
+        return pause
+
+
 class Transport:
     """`locate(is_lost)` finds the server, or starts one; `is_lost` says that the last one did not answer. `known` is what it
     found before."""
@@ -108,29 +135,26 @@ class Transport:
         self._pid = os.getpid()
 
     def send(self, request: Request) -> dict[str, Any]:
-        until = time.monotonic() + request.patience
-        pause = _FIRST_PAUSE
+        tries = _Tries(request)
         is_lost = False
+        time.sleep(request.delay)
         while True:
             try:
                 return self._try(self._locate(is_lost), request)
             except (OSError, http.client.HTTPException) as error:
                 failure: SemelError = _unreachable(error)
                 failure.__cause__ = error
+                is_lost = True
             except SemelError as error:
                 if not _may_repeat(error):
                     raise
                 failure = error
-            is_lost = True
-            if time.monotonic() + pause > until:
-                raise failure
-            time.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            time.sleep(tries.pause_after(failure))
 
     async def send_async(self, request: Request) -> dict[str, Any]:
-        until = time.monotonic() + request.patience
-        pause = _FIRST_PAUSE
+        tries = _Tries(request)
         is_lost = False
+        await asyncio.sleep(request.delay)
         while True:
             try:
                 known = None if is_lost else self._known()
@@ -140,15 +164,12 @@ class Transport:
             except (OSError, http.client.HTTPException, asyncio.TimeoutError, EOFError) as error:
                 failure: SemelError = _unreachable(error)
                 failure.__cause__ = error
+                is_lost = True
             except SemelError as error:
                 if not _may_repeat(error):
                     raise
                 failure = error
-            is_lost = True
-            if time.monotonic() + pause > until:
-                raise failure
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            await asyncio.sleep(tries.pause_after(failure))
 
     def _try(self, address: Address, request: Request) -> dict[str, Any]:
         connection = self._take(address, request.timeout)
@@ -163,7 +184,7 @@ class Transport:
             connection.close()
         else:
             self._keep(address, connection)
-        return _answer(response.status, text)
+        return _answer(response, text)
 
     def _take(self, address: Address, timeout: float) -> http.client.HTTPConnection:
         with self._lock:
@@ -221,7 +242,8 @@ def _headers(address: Address) -> dict[str, str]:
     return headers
 
 
-def _answer(status: int, text: bytes) -> dict[str, Any]:
+def _answer(response: http.client.HTTPResponse, text: bytes) -> dict[str, Any]:
+    status = response.status
     try:
         answer = json.loads(text)
     except ValueError as error:
@@ -232,7 +254,18 @@ def _answer(status: int, text: bytes) -> dict[str, Any]:
         return answer
     if "code" not in answer:
         raise http.client.HTTPException(f"status {status}")
-    raise from_problem(answer)
+    refusal = from_problem(answer)
+    if refusal.retry_after is None:
+        refusal.retry_after = _seconds(response.getheader("Retry-After"))
+    if status == 503 and refusal.retriable and refusal.code != "STORE_UNAVAILABLE":
+        # It has no room for the request, whose code would say that something is wrong with it. It has done nothing.
+        raise StoreUnavailable(refusal.message, retry_after=refusal.retry_after) from refusal
+    raise refusal
+
+
+def _seconds(text: str | None) -> float | None:
+    """Of Retry-After. Dates are for browsers."""
+    return float(text) if text is not None and text.isdecimal() else None
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
@@ -315,7 +348,7 @@ async def _try_async(address: Address, request: Request) -> dict[str, Any]:
         writer.close()
     response = http.client.HTTPResponse(_Bytes(raw))  # type: ignore[arg-type]
     response.begin()
-    return _answer(response.status, response.read())
+    return _answer(response, response.read())
 
 
 class _Bytes:
