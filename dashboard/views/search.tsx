@@ -1,6 +1,6 @@
 // "Did this happen?": whatever a person has in hand, and a plain answer that says how much was searched.
 
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { RecordInfo, SearchAnswer } from '../answers.ts';
 import { get } from '../api.ts';
 import { Ago, Badge, Empty, Head, Problem, sinceOf, stateOf, Text } from '../parts.tsx';
@@ -17,26 +17,29 @@ interface Found {
   readonly isNewest: boolean;
   readonly isCut: boolean;
   readonly isSearching: boolean;
-  readonly problem?: Error;
+  readonly problem?: Error | undefined;
 }
 
-/** Then a person decides whether to go on. */
-const maxLooked = 100_000;
+/** Then a person decides whether to go on. Without a match, the search ends with the ledger. */
+const maxMatches = 50;
 
 const namesOf = ({ id, key, ref }: RecordInfo): readonly string[] => [id, key, ref];
 
 export function Search({ namespace, params }: ViewProps) {
   const q = (params.q ?? '').trim();
   const [found, setFound] = useState<Found | undefined>(undefined);
-  const [goal, setGoal] = useState(maxLooked);
+  const [turn, setTurn] = useState(0);
+  const isStopped = useRef(false);
 
   useEffect(() => {
     const stop = new AbortController();
+    isStopped.current = false;
     const run = async () => {
-      const isMore = found?.q === q && goal > maxLooked;
+      const isMore = found?.q === q && found.next !== undefined;
       let state: Found = isMore
-        ? { ...found, isSearching: true }
+        ? { ...found, isSearching: true, isCut: false, problem: undefined }
         : { q, matches: [], looked: 0, next: undefined, isNewest: true, isCut: false, isSearching: true };
+      const enough = state.matches.length + maxMatches;
       setFound(state);
       do {
         const answer = await get<SearchAnswer>(
@@ -56,10 +59,16 @@ export function Search({ namespace, params }: ViewProps) {
           isSearching: answer.next !== undefined,
         };
         setFound(state);
-      } while (state.next !== undefined && state.looked < goal && state.matches.length < 50);
+        await whenVisible(stop.signal);
+      } while (state.next !== undefined && state.matches.length < enough && !isStopped.current);
       const [only, ...others] = state.matches;
       // An id, a ref or a key names one record, as the links of alerts do: show it.
-      if (only !== undefined && others.length === 0 && namesOf(only.record).includes(q))
+      if (
+        only !== undefined &&
+        others.length === 0 &&
+        state.next === undefined &&
+        namesOf(only.record).includes(q)
+      )
         go(linkTo('/record', namespace, { key: only.record.key }), true);
       else setFound({ ...state, isSearching: false });
     };
@@ -68,12 +77,9 @@ export function Search({ namespace, params }: ViewProps) {
         if (!stop.signal.aborted) setFound((before) => before && { ...before, isSearching: false, problem });
       });
     return () => stop.abort();
-  }, [q, namespace, goal]);
+  }, [q, namespace, turn]);
 
-  const command =
-    q.includes('/') || /^[0-9a-z]{8,12}(@\d+)?$/.test(q)
-      ? `semel show ${shellWord(q)} --namespace ${shellWord(namespace)}`
-      : `semel ls --args ${shellWord(q)} --namespace ${shellWord(namespace)}`;
+  const command = `semel ls --find ${shellWord(q)} --namespace ${shellWord(namespace)}`;
   return (
     <>
       <Head title="Did this happen?" command={command}>
@@ -89,7 +95,9 @@ export function Search({ namespace, params }: ViewProps) {
       )}
       {found !== undefined && found.q === q && (
         <>
-          {found.problem !== undefined && <Problem problem={found.problem} />}
+          {found.problem !== undefined && (
+            <Problem problem={found.problem} onRetry={() => setTurn(turn + 1)} />
+          )}
           <ul class="rows results">
             {found.matches.map(({ record, found: places }) => (
               <li key={record.key}>
@@ -117,30 +125,51 @@ export function Search({ namespace, params }: ViewProps) {
               title={
                 found.next === undefined
                   ? `No record of ${namespace} has this.`
-                  : 'Not among the records that were searched.'
+                  : 'Not known yet: only a part of the ledger was searched.'
               }
             >
               <p>
-                Keys and ids are found in the whole ledger. Case matters. Records that have expired may be
-                gone, and arguments of some tools are not stored.
+                Case matters. Records that have expired may be gone, and arguments of some tools are not
+                stored.
               </p>
             </Empty>
           )}
           <p class="notice" role="status">
-            {found.isSearching
-              ? `Searched ${many(found.looked, 'record')} so far…`
-              : found.looked === 0
-                ? 'Found by its name.'
-                : `Searched the ${found.isNewest ? 'newest ' : ''}${many(found.looked, 'record')}${found.next === undefined ? ': all there are' : ''}.`}
-            {found.isCut && ' Only the first matches of each part are shown.'}{' '}
-            {!found.isSearching && found.next !== undefined && (
-              <button type="button" onClick={() => setGoal(found.looked + maxLooked)}>
-                Search older records
+            {wordsOf(found)}{' '}
+            {found.isSearching ? (
+              <button
+                type="button"
+                onClick={() => {
+                  isStopped.current = true;
+                }}
+              >
+                Stop
               </button>
+            ) : (
+              found.next !== undefined && (
+                <button type="button" onClick={() => setTurn(turn + 1)}>
+                  Search older records
+                </button>
+              )
             )}
           </p>
         </>
       )}
     </>
   );
+}
+
+/** What was searched, so that nobody takes a part for the whole. */
+function wordsOf({ looked, next, isNewest, isCut, isSearching }: Found): string {
+  const part = `${isNewest ? 'newest ' : ''}${many(looked, 'record')}`;
+  const cut = isCut ? ' Only the first matches of each part are shown.' : '';
+  if (isSearching) return looked === 0 ? 'Searching…' : `Searched the ${part} so far, and going on…`;
+  if (next !== undefined) return `Searched only the ${part}. The others were not searched.${cut}`;
+  return looked === 0 ? `Found by its name.${cut}` : `Searched all ${many(looked, 'record')}.${cut}`;
+}
+
+/** A tab that nobody looks at does not keep the server busy. */
+async function whenVisible(signal: AbortSignal): Promise<void> {
+  while (document.hidden && !signal.aborted)
+    await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true }));
 }

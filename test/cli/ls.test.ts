@@ -44,6 +44,12 @@ test('records are listed newest first, filtered, and limited with a note about t
     ],
     [['--key', 'mail.send/=', '--newer', '1h'], ['key']],
     [['--args', 'BOB'], ['bob']],
+    [['--find', 'order 7'], ['key']],
+    [
+      ['--find', 'r-1'],
+      ['lost-1', 'ann'],
+    ],
+    [['--find', String(all[1]?.ref)], ['bob']],
   ];
   for (const [flags, expected] of asked)
     expect(tos((await desk.semel(['ls', '--json', ...flags])).json()), flags.join(' ')).toEqual(expected);

@@ -181,9 +181,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     await page.keyboard.press('Enter');
     await page.waitForSelector('.results li');
     expect(await page.locator('.results').textContent()).toContain('Yes, it landed');
-    expect(await page.locator('.notice').last().textContent()).toMatch(
-      /^Searched the newest \d+ records: all there are/,
-    );
+    expect(await page.locator('.notice').last().textContent()).toMatch(/^Searched all \d+ records\./);
     await page.keyboard.press('Escape');
     await page.keyboard.press('j');
     await page.keyboard.press('Enter');
@@ -201,6 +199,34 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     await page.goto(`${server.url}/search?q=no-such-thing&ns=shop`);
     await page.waitForSelector('.empty');
     expect(await page.locator('.empty').textContent()).toContain('No record of shop has this.');
+  });
+
+  test('a search goes on by itself, and never says "no" of a part', async () => {
+    const { page } = await open('/overview?ns=shop');
+    let parts = 0;
+    let isHeld = true;
+    const waiting: (() => void)[] = [];
+    await page.route('**/v1/search**', async (route) => {
+      parts += 1;
+      const last = parts === 30;
+      if (parts === 12 && isHeld) await new Promise<void>((resolve) => waiting.push(resolve));
+      await route.fulfill({
+        json: { matches: [], looked: 10_000, isNewest: true, ...(last ? {} : { next: String(parts) }) },
+      });
+    });
+    await page.goto(`${server.url}/search?q=zebra&ns=shop`);
+    const notice = page.locator('.notice');
+    await notice.getByText('Searched the newest 110,000 records so far').waitFor();
+    expect(await page.locator('.empty').count()).toBe(0);
+    await page.locator('button', { hasText: 'Stop' }).click();
+    isHeld = false;
+    for (const free of waiting) free();
+    await page.locator('button', { hasText: 'Search older records' }).waitFor();
+    expect(await notice.textContent()).toContain('Searched only the newest 120,000 records.');
+    expect(await page.locator('.empty .title').textContent()).toContain('only a part of the ledger');
+    await page.locator('button', { hasText: 'Search older records' }).click();
+    await notice.getByText('Searched all 300,000 records.').waitFor();
+    expect(await page.locator('.empty .title').textContent()).toBe('No record of shop has this.');
   });
 
   test('a link of an alert leads to its record', async () => {

@@ -120,6 +120,53 @@ test.each(['sqlite', 'memory'] as const)(
   },
 );
 
+test("a text that happens to begin an open record's id, or a key, hides no other match", async () => {
+  const { semel, get } = await open();
+  await fill(semel);
+  const lost = (await semel.records.list()).items.find(({ inDoubt }) => inDoubt)!;
+  const chance = lost.id.slice(0, 4);
+  await semel.once('note', { text: `order ${chance} arrived` }, () => 1);
+  await semel.once('note', { text: 'see refund/-/ for it' }, () => 1);
+  const placesOf = async (q: string) => {
+    const { body } = await get(`/v1/search?q=${encodeURIComponent(q)}`);
+    expect(body.next).toBeUndefined();
+    return body.matches.map(({ found }: { found: string[] }) => found[0]).sort();
+  };
+  expect(await placesOf(chance)).toEqual(['args.text', 'id']);
+  expect(await placesOf('refund/-/')).toEqual(['args.text', 'key', 'key']);
+});
+
+test('an old record is found by its id, the digest of its key and its own key, without a search', async () => {
+  const store = memoryStore();
+  const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });
+  const refund = await fill(semel);
+  await refund({ order: 'o-9', reason: 'broken' }, { key: 'order 17' });
+  const { items } = await semel.records.list();
+  const done = items.find(({ key, status }) => key.includes('/-/') && status === 'succeeded')!;
+  const own = items.find(({ key }) => key.includes('/='))!;
+  // Newer records without end, of which none matches.
+  const endless = overrideStore(store, {
+    recent: {
+      pulse: async () => '',
+      newest: async ({ rows }) => ({ items: [], looked: rows, next: '1' }),
+      newestKeys: async ({ rows }) => ({ keys: [], looked: rows, next: '1' }),
+    },
+  });
+  const { signal } = new AbortController();
+  const context = { space: { engine: { store: endless, namespace: 'shop' } }, signal } as unknown as Context;
+  const found = async (q: string) => {
+    const answer = (await search({ q }, context)) as {
+      matches: { record: { key: string } }[];
+      looked: number;
+    };
+    return [answer.matches.map(({ record }) => record.key), answer.looked === 0];
+  };
+  expect(await found(done.id)).toEqual([[done.key], true]);
+  expect(await found(done.ref)).toEqual([[done.key], true]);
+  expect(await found(done.key.slice(-32))).toEqual([[done.key], false]);
+  expect(await found('order 17')).toEqual([[own.key], false]);
+});
+
 test('a search does not leave the namespace of its token', async () => {
   const { semel, get, server } = await open();
   await fill(semel);

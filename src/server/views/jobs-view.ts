@@ -4,7 +4,7 @@
 import type { Page, StoredRecord } from '../../store/store.ts';
 import type { Context } from '../endpoint.ts';
 import { object, type Read, text } from '../exchange/schema.ts';
-import type { Space } from '../space.ts';
+import { listContracts } from './contracts.ts';
 import { createQueue } from './queue.ts';
 
 export const jobsQuery = object(
@@ -43,7 +43,7 @@ async function readJobs(query: Read<typeof jobsQuery>, context: Context): Promis
   const days = Math.min(31, Number(query.days ?? '14'));
   const today = Date.now();
   const dates = Array.from({ length: days }, (_, n) => dateOf(today - (days - 1 - n) * dayMs));
-  const names = await jobContracts(context.space);
+  const names = await listContracts(context.space, 'run.', maxJobs);
   const jobs: object[] = [];
   const left = { slots: maxSlots };
   for (const contract of names.slice(0, maxJobs)) jobs.push(await readJob(context, contract, dates, left));
@@ -52,26 +52,6 @@ async function readJobs(query: Read<typeof jobsQuery>, context: Context): Promis
 
 const dayMs = 86_400_000;
 const dateOf = (at: number) => new Date(at).toISOString().slice(0, 10);
-
-/** From one contract to the next: a few reads, however many slots there are. */
-async function jobContracts({ engine }: Space): Promise<readonly string[]> {
-  const { store, namespace } = engine;
-  const found: string[] = [];
-  for (let after: string | undefined; found.length <= maxJobs; ) {
-    const page: { readonly items: readonly StoredRecord[] } = await store.list({
-      namespace,
-      prefix: 'run.',
-      limit: 1,
-      ...(after === undefined ? {} : { after }),
-    });
-    const [first] = page.items;
-    if (first === undefined || found.includes(first.contract)) return found;
-    found.push(first.contract);
-    // Sorts behind every key of this contract.
-    after = `${first.contract}/\u{10ffff}`;
-  }
-  return found;
-}
 
 async function readJob(
   context: Context,

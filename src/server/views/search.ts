@@ -1,12 +1,20 @@
-// "Did this happen?": finds records by whatever a person has in hand. Exact names are looked up; anything else is searched from
-// the newest record on, a bounded number at a time, and the answer says how many were searched.
+// "Did this happen?": finds records by whatever a person has in hand. A whole name (a key, an id, a ref) ends the search. Anything
+// else is searched from the newest record on, a bounded number at a time; `next` says that the ledger has more to search.
 
 import { recordId } from '../../core/key/key.ts';
-import { type RecordInfo, toRecordInfo } from '../../semel/index.ts';
+import {
+  findTextPlaces,
+  inKey,
+  isRecordId,
+  type RecordInfo,
+  toRecordInfo,
+  withoutFence,
+} from '../../semel/index.ts';
 import type { StoredRecord } from '../../store/store.ts';
 import type { Context } from '../endpoint.ts';
 import { object, type Read, text } from '../exchange/schema.ts';
 import type { Space } from '../space.ts';
+import { listContracts } from './contracts.ts';
 import { readNewest, readNewestKeys } from './newest.ts';
 import { createQueue } from './queue.ts';
 
@@ -41,6 +49,10 @@ const smallRowsMs = 3;
 /** Large records take longer: an answer ends after about this time, and `next` goes on. */
 const searchMs = 1_000;
 const maxMatches = 50;
+/** Looked up by the index of keys, of each tool a few: what is left out is found by searching. */
+const maxTools = 200;
+const maxRemoteTools = 20;
+const perTool = 5;
 /** Open records are few; more than this are not looked through for an id. */
 const maxOpen = 2_000;
 
@@ -52,21 +64,29 @@ export async function search(query: Read<typeof searchQuery>, context: Context):
 
 async function find(query: Read<typeof searchQuery>, { space, signal }: Context): Promise<object> {
   const q = query.q.trim();
-  const [, id = ''] = /^([0-9a-z]{4,40})(@\d+(\.[0-9a-z]+)?)?$/.exec(q) ?? [];
+  const named = withoutFence(q);
+  const id = isRecordId(named) ? named : '';
   const matches = new Map<string, Match>();
   const add = (record: StoredRecord, found: readonly string[], isExact = true) => {
     if (found.length === 0 || matches.has(record.key)) return;
     const info = readable(record);
     if (info !== undefined) matches.set(record.key, { record: shortened(info, record), found, isExact });
   };
-  const named = q.replace(/@\d+(\.[0-9a-z]+)?$/, '');
+  const { namespace } = space.engine;
+  /** No other record has it. A short text may begin an id by chance, and a key's beginning is a text like any other. */
+  const isName = (key: string) =>
+    key === named || (id !== '' && (recordId(namespace, key) === id || (q !== named && keyHasId(key))));
+  const keyHasId = (key: string) => recordId(namespace, key).startsWith(id);
+  let isCut = false;
   if (query.after === undefined) {
-    for (const record of await findByKey(space, named)) add(record, ['key']);
+    const byKey = await findByKey(space, named);
+    isCut = byKey.isCut;
+    for (const record of byKey.records) add(record, [keyHasId(record.key) && id !== '' ? 'id' : 'key']);
     if (id !== '') for (const record of await findOpen(space, id)) add(record, ['id']);
+    const whole = [...matches].filter(([key]) => isName(key));
+    if (whole.length > 0)
+      return { matches: whole.map(([, match]) => match), looked: 0, next: undefined, isNewest: true };
   }
-  const isName = matches.size > 0;
-  // A name that was found needs no search.
-  if (isName) return { matches: [...matches.values()], looked: 0, next: undefined, isNewest: true };
   const startedAt = performance.now();
   let looked = 0;
   let next = query.after;
@@ -80,6 +100,7 @@ async function find(query: Read<typeof searchQuery>, { space, signal }: Context)
       const { places, isExact } = placesOf(record, named);
       add(record, places, isExact);
     }
+    if (matches.size >= maxMatches) isCut = true;
     looked += page.looked;
     ({ next, isNewest } = page);
     const isSmall = page.items.length === 0 && performance.now() - pageAt < smallRowsMs;
@@ -92,13 +113,14 @@ async function find(query: Read<typeof searchQuery>, { space, signal }: Context)
     performance.now() - startedAt < searchMs &&
     !signal.aborted
   );
-  if (id !== '') {
+  const escaped = inKey(named);
+  if (id !== '' || escaped !== named) {
     const { keys } = await readNewestKeys(space, { before: query.after, rows: Math.max(1, looked) });
-    const { store, namespace } = space.engine;
-    const meant = keys.filter((key) => recordId(namespace, key).startsWith(id)).slice(0, maxMatches);
-    for (const key of meant) {
+    const { store } = space.engine;
+    const isMeant = (key: string) => (id !== '' && keyHasId(key)) || key.includes(escaped);
+    for (const key of keys.filter(isMeant).slice(0, maxMatches)) {
       const record = await store.read(namespace, key);
-      if (record !== undefined) add(record, ['id']);
+      if (record !== undefined) add(record, [id !== '' && keyHasId(key) ? 'id' : 'key']);
     }
   }
   return {
@@ -106,16 +128,35 @@ async function find(query: Read<typeof searchQuery>, { space, signal }: Context)
     looked,
     next,
     isNewest,
-    ...(matches.size >= maxMatches ? { isCut: true } : {}),
+    ...(isCut || matches.size >= maxMatches ? { isCut: true } : {}),
   };
 }
 
-async function findByKey(space: Space, q: string): Promise<readonly StoredRecord[]> {
+interface ByKey {
+  readonly records: readonly StoredRecord[];
+  readonly isCut: boolean;
+}
+
+/** Where the index of keys leads to it: by its beginning, or, of each tool, by its digest or the caller's own key. */
+async function findByKey(space: Space, q: string): Promise<ByKey> {
   const { store, namespace } = space.engine;
-  if (!q.includes('/')) return [];
-  const exact = await store.read(namespace, q);
-  if (exact !== undefined) return [exact];
-  return (await store.list({ namespace, prefix: q, limit: 20 })).items;
+  const listed = async (prefix: string, limit: number) =>
+    store.list({ namespace, prefix, limit: Math.min(rowsAtOnce, limit) });
+  if (q.includes('/')) {
+    const exact = await store.read(namespace, q);
+    if (exact !== undefined) return { records: [exact], isCut: false };
+    const page = await listed(q, rowsAtOnce);
+    return { records: page.items, isCut: page.next !== undefined };
+  }
+  const contracts = await listContracts(space, '', store.recent === undefined ? maxRemoteTools : maxTools);
+  const records: StoredRecord[] = [];
+  for (const contract of contracts)
+    for (const rest of [`-/${q}`, `=${inKey(q)}`, q]) {
+      const page = await listed(`${contract}/${rest}`, perTool);
+      records.push(...page.items);
+      if (records.length >= maxMatches) return { records, isCut: true };
+    }
+  return { records, isCut: false };
 }
 
 async function findOpen(space: Space, id: string): Promise<readonly StoredRecord[]> {
@@ -156,42 +197,12 @@ interface Places {
   readonly isExact: boolean;
 }
 
-const identityFields = ['toolCallId', 'conversation', 'turn', 'run', 'caller', 'owner'] as const;
-
 function placesOf(record: StoredRecord, q: string): Places {
   const info = readable(record);
-  const places: string[] = [];
-  if (info === undefined) return { places, isExact: false };
-  const check = (place: string, value: unknown) => {
-    if (typeof value === 'string' && value.includes(q)) places.push(place);
-  };
-  check('key', info.key);
-  for (const field of identityFields) check(field, info[field]);
-  check('remoteRef', info.remoteRef);
-  check('error', info.error?.message);
-  walk('args', info.args, q, places, 0);
-  walk('result', info.value, q, places, 0);
+  if (info === undefined) return { places: [], isExact: false };
   const texts = [info.toolCallId, info.remoteRef, info.conversation, info.turn, info.run];
   const whole = JSON.stringify(q);
   const isExact =
     texts.includes(q) || (record.args ?? '').includes(whole) || (record.result?.text ?? '').includes(whole);
-  return { places: places.slice(0, 5), isExact };
-}
-
-/** The store found it somewhere; what is deeper than a person reads is not looked for. */
-function walk(place: string, value: unknown, q: string, places: string[], depth: number): void {
-  if (places.length >= 5 || depth > 20) return;
-  if (typeof value === 'string' ? value.includes(q) : isNumber(value) && String(value) === q)
-    places.push(place);
-  else if (Array.isArray(value))
-    for (const [n, each] of value.entries()) walk(`${place}[${n}]`, each, q, places, depth + 1);
-  else if (typeof value === 'object' && value !== null)
-    for (const [name, each] of Object.entries(value)) {
-      if (name === q) places.push(`${place}.${name}`);
-      else walk(`${place}.${name}`, each, q, places, depth + 1);
-    }
-}
-
-function isNumber(value: unknown): boolean {
-  return typeof value === 'number' || typeof value === 'bigint';
+  return { places: findTextPlaces(info, q), isExact };
 }

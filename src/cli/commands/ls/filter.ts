@@ -1,7 +1,7 @@
 // Which records `ls` lists. The ledger filters what it can; the rest is filtered here.
 
 import type { Status } from '../../../core/contract/words.ts';
-import type { RecordInfo, RecordQuery } from '../../../semel/index.ts';
+import { findTextPlaces, type RecordInfo, type RecordQuery, withoutFence } from '../../../semel/index.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { jsonText } from '../../render/json-text.ts';
 import { contractsOf, isJobLock, sinceOf, stateOf } from '../../render/state.ts';
@@ -30,6 +30,7 @@ export interface FilterOptions {
   readonly newer?: string | undefined;
   readonly older?: string | undefined;
   readonly args?: string | undefined;
+  readonly find?: string | undefined;
 }
 
 export interface Filter {
@@ -46,13 +47,14 @@ export function filterOf(options: FilterOptions): Filter {
   const newerMs = flags.duration('newer', undefined);
   const olderMs = flags.duration('older', undefined);
   const text = options.args?.toLowerCase();
+  const sought = options.find === undefined ? undefined : withoutFence(options.find.trim());
   const given = {
     ...(options.key === undefined ? {} : { prefix: options.key }),
     ...(options.conversation === undefined ? {} : { conversation: options.conversation }),
   };
   const statuses = storedStatuses(words);
   const contracts = options.tool === undefined ? [undefined] : contractsOf(options.tool);
-  const hidesLocks = options.tool === undefined && options.key === undefined;
+  const hidesLocks = [options.tool, options.key, options.find].every((each) => each === undefined);
   return {
     queries: contracts.flatMap((contract) => {
       const about = contract === undefined ? given : { ...given, contract };
@@ -68,7 +70,8 @@ export function filterOf(options: FilterOptions): Filter {
         (untilAt === undefined || at <= untilAt) &&
         (newerMs === undefined || now - at <= newerMs) &&
         (olderMs === undefined || now - at >= olderMs) &&
-        (text === undefined || jsonText(record.args).toLowerCase().includes(text))
+        (text === undefined || jsonText(record.args).toLowerCase().includes(text)) &&
+        (sought === undefined || findTextPlaces(record, sought).length > 0)
       );
     },
   };

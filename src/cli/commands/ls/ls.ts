@@ -46,6 +46,10 @@ dispatched, settled or released. All filters must match; --status is repeatable 
     since: text('<instant>', 'only from this time on: 2026-06-19T09:00 (UTC)'),
     until: text('<instant>', 'only up to this time'),
     args: text('<text>', 'only records with this text in their args'),
+    find: text(
+      '<text>',
+      'only records with this text in their key, id, tool call, remote reference, args or result; case matters',
+    ),
     limit: text('<count>', 'maximum number of results (default: 50)', 'n'),
     watch: toggle('refresh every second; with --json print a line for each record that changed'),
   },
