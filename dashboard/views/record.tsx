@@ -87,11 +87,7 @@ function Details(props: {
   const [isDeciding, setDeciding] = useState(false);
   const { lanes, moments } = lanesOf(record, history);
   const replays = history.filter(({ type }) => type === 'replayed');
-  const drift = [
-    ...new Set(
-      replays.flatMap(({ detail }) => (Array.isArray(detail.drift) ? detail.drift.map(String) : [])),
-    ),
-  ];
+  const drift = [...new Set(replays.flatMap(({ detail }) => driftOf(detail)))];
   const early =
     record.inDoubt && record.inFlightUntil != null && Date.parse(record.inFlightUntil) > Date.now();
   return (
@@ -256,6 +252,11 @@ function MomentRow({ moment, lanes }: { readonly moment: Moment; readonly lanes:
   );
 }
 
+function driftOf({ drift }: HistoryEvent['detail']): readonly string[] {
+  if (!Array.isArray(drift)) return [];
+  return drift.map((field) => (field === '$command' ? 'the command line' : String(field)));
+}
+
 function ReplayRow({ event: { at, detail } }: { readonly event: HistoryEvent }) {
   const times = typeof detail.times === 'number' ? detail.times : 1;
   const who = ['conversation', 'turn', 'run', 'toolCallId', 'owner'].flatMap((name) => {
@@ -263,7 +264,7 @@ function ReplayRow({ event: { at, detail } }: { readonly event: HistoryEvent }) 
     if (typeof value !== 'string') return [];
     return `${name === 'toolCallId' ? 'tool call' : name} ${name === 'owner' ? shownOwner(value) : value}`;
   });
-  const drift = Array.isArray(detail.drift) ? detail.drift.map(String) : [];
+  const drift = driftOf(detail);
   return (
     <li>
       <Ago at={at} /> {times > 1 && <strong>{many(times, 'time')} </strong>}

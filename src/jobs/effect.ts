@@ -2,6 +2,7 @@
 // command that failed may have landed, so it is in doubt unless its exit code, a verifier or a person says more.
 
 import type { Per } from '../core/contract/period.ts';
+import { commandField } from '../core/contract/words.ts';
 import { shortDigest } from '../core/key/key.ts';
 import type { CallOptions, OpenAttempt, ToolFunction } from '../semel/index.ts';
 import { claim, type VerifierStart, withTool } from './claim.ts';
@@ -111,9 +112,6 @@ export async function runEffect(options: EffectOptions): Promise<Report> {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-
-/** Not part of the identity: another command line for the same intent is reported, not run. */
-export const commandField = '$command';
 
 function storedValue({ stdout, stdoutBytes }: ChildEnding): StoredValue {
   return stdout === undefined ? { bytes: stdoutBytes } : { stdout: textOrBytes(stdout) };

@@ -3,7 +3,7 @@
 
 export { currentRun, type RunContext, runEnv } from './context.ts';
 export { minLeaseMs } from './definition.ts';
-export { commandField, resultBytes, runEffect } from './effect.ts';
+export { resultBytes, runEffect } from './effect.ts';
 export {
   commandVerifier,
   commandWork,

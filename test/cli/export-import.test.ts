@@ -45,6 +45,18 @@ async function filled(name: string): Promise<void> {
 }
 
 describe('a ledger', () => {
+  test('moves the effects of guarded commands: args as they were given, and another command line is still noticed', async () => {
+    const send = (name: string, text: string) =>
+      semel(['once', 'mail', ...on(name), '--id', 'lead=42', '--', 'echo', text]);
+    await send('commands-old.db', 'first');
+    const { stdout } = await semel(['export', ...on('commands-old.db')]);
+    expect((linesOf(stdout)[0] as unknown as { args: unknown }).args).toEqual({ lead: '42' });
+    await semel(['import', file('commands.jsonl', stdout), ...on('commands-new.db')]);
+    const { stdout: replayed, stderr } = await send('commands-new.db', 'second');
+    expect(replayed).toBe('first\n');
+    expect(stderr).toContain('by another command line');
+  });
+
   test('moves: what was done is replayed, what is open stays open, and twice is once', async () => {
     await filled('old.db');
     const { stdout, code } = await semel(['export', ...on('old.db')]);

@@ -29,7 +29,10 @@ describe('an effect', () => {
   test('is listed with the ids that the user gave, and no digest of its command', async () => {
     const at = place();
     await at.semel('once', 'mail', '--id', 'lead=42', '--', 'sh', '-c', 'exit 1');
-    const [{ id }] = (await at.json('ls')) as [{ id: string }];
+    const [{ id, args }] = (await at.json('ls')) as [{ id: string; args: unknown }];
+    expect(args).toEqual({ lead: '42' });
+    const { record } = (await at.json('show', id)) as { record: { args: unknown } };
+    expect(record.args).toEqual({ lead: '42' });
     for (const shown of [await at.semel('ls'), await at.semel('doubt'), await at.semel('show', id)]) {
       expect(shown.stdout).toContain('{"lead":"42"}');
       expect(shown.stdout).not.toContain('$command');

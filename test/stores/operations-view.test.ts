@@ -109,6 +109,13 @@ test.each([
   for (const text of texts.slice(2)) expect(errors).toContain(text);
 });
 
+test('in SQLite, the view shows of a guarded command the ids that the user gave', async () => {
+  const at = place();
+  await at.semel('once', 'mail', '--store', at.storeAt('view.db'), '--id', 'lead=42', '--', 'true');
+  using database = new DatabaseSync(at.path('view.db'), { readOnly: true });
+  expect(database.prepare('SELECT args FROM operations').all()).toEqual([{ args: '{"lead":"42"}' }]);
+});
+
 test('the queries of the page run in Postgres', async () => {
   const { store, view, read } = await postgres();
   const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });

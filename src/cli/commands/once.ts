@@ -1,9 +1,9 @@
 // `semel once`: guards one effect. Options and messages only; the work is in src/jobs.
 
 import type { Per } from '../../core/contract/period.ts';
+import { commandField } from '../../core/contract/words.ts';
 import {
   type ChildEnding,
-  commandField,
   contractName,
   currentRun,
   type Ids,

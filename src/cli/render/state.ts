@@ -1,7 +1,8 @@
 // A record in lists: one word for its state, one name, one instant. Derived, never stored.
 
 import { formatDuration } from '../../core/contract/duration.ts';
-import { commandField, contractName } from '../../jobs/index.ts';
+import { commandField } from '../../core/contract/words.ts';
+import { contractName } from '../../jobs/index.ts';
 import type { RecordInfo } from '../../semel/index.ts';
 import { oneLine, relative } from './print.ts';
 import type { Cell } from './table.ts';
@@ -77,17 +78,12 @@ function decoded(text: string): string {
   }
 }
 
-/** The args that the user gave, without the digest by which `semel once` recognises its command line. */
-export function argsText(record: RecordInfo, maxLength?: number): string {
-  const { args } = record;
-  if (!isOfCommand(record)) return oneLine(args, maxLength);
-  const { [commandField]: _, ...given } = args as Readonly<Record<string, unknown>>;
-  return oneLine(given, maxLength);
+export function argsText({ args }: RecordInfo, maxLength?: number): string {
+  return oneLine(args, maxLength);
 }
 
-/** Made by `semel once`, not by a program. */
-export function isOfCommand({ args }: RecordInfo): boolean {
-  return typeof args === 'object' && args !== null && Object.hasOwn(args, commandField);
+export function driftText(fields: readonly string[]): string {
+  return fields.map((field) => (field === commandField ? 'the command line' : field)).join(', ');
 }
 
 /** When it got its state: dispatched, settled or released. Renewing a lease does not count. */

@@ -10,6 +10,12 @@ export const effects: readonly Effect[] = [
   'irreversible',
 ];
 
+/**
+ * A content field of guarded commands: a digest of the command line. A difference is reported; the args that are stored and
+ * shown are those of the user, without it.
+ */
+export const commandField = '$command';
+
 /** How an attempt ended: done · definitely refused · definitely did not land · nobody knows. */
 export type Outcome = 'succeeded' | 'failed' | 'released' | 'unknown';
 

@@ -6,7 +6,7 @@ import { encodeResult } from '../../core/codec/codec.ts';
 import type { Contract } from '../../core/contract/contract.ts';
 import type { FieldLists } from '../../core/contract/fields.ts';
 import type { StandardSchema } from '../../core/contract/standard-schema.ts';
-import { isRepeatable } from '../../core/contract/words.ts';
+import { commandField, isRepeatable } from '../../core/contract/words.ts';
 import { isSemelError, type SemelError } from '../../core/errors.ts';
 import { digestContent, redactPaths } from '../../core/key/identity.ts';
 import { compileIdentity, type IdentityText } from '../../core/key/identity-text.ts';
@@ -256,10 +256,16 @@ const noSchema: Validated['leftOut'] = new Map();
 
 /** Null if the args are too large or not data: then only the caller can run the call again. */
 function encodeArgs(args: unknown, contract: Contract, { maxStoredArgsBytes }: CallLimits): string | null {
-  const encoded = encodeResult(withoutRedacted(args, contract), {
+  const encoded = encodeResult(withoutCommand(withoutRedacted(args, contract), contract), {
     maxBytes: maxStoredArgsBytes,
   });
   return encoded.ok ? encoded.text : null;
+}
+
+function withoutCommand(args: unknown, { fields }: Contract): unknown {
+  if (!fields.content.includes(commandField)) return args;
+  const { [commandField]: _, ...given } = args as Readonly<Record<string, unknown>>;
+  return given;
 }
 
 /** Not even a digest is stored: a guessable value could be found by trying. */

@@ -3,6 +3,7 @@
 import { formatRef } from '../../call/index.ts';
 import { decodeResult } from '../../core/codec/codec.ts';
 import { shownVersion } from '../../core/contract/version.ts';
+import { commandField } from '../../core/contract/words.ts';
 import { providerKey, recordId } from '../../core/key/key.ts';
 import { type FieldOf, fieldsOfKind, showFields } from '../../rules/record.ts';
 import { isKept, reportedError } from '../../rules/state.ts';
@@ -31,6 +32,8 @@ export interface RecordInfo extends Shown, Dates, Known<Pick<StoredRecord, Field
   readonly abandoned: boolean;
   /** An attempt was dispatched and never accounted for. */
   readonly doubt: boolean;
+  /** Made by a guarded command, such as `semel once`. */
+  readonly byCommand: boolean;
   readonly args: unknown;
   readonly value: unknown;
   readonly omitted: string | undefined;
@@ -51,6 +54,7 @@ export function toRecordInfo(record: StoredRecord): RecordInfo {
     kept: isKept(record),
     abandoned: lapsed && !inDoubt,
     doubt: record.doubtFence !== null,
+    byCommand: record.content?.includes(JSON.stringify(commandField)) === true,
     ...{ attempts, fence, generation, owner },
     args: record.args === null ? undefined : decodeResult(record.args),
     value: result?.text == null ? undefined : decodeResult(result.text),

@@ -4,7 +4,7 @@ import { mayHaveArrived } from '../../../core/contract/classify.ts';
 import { shellWord } from '../../../core/visible.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
 import { printable } from '../../render/print.ts';
-import { ageMs, errorOf, isOfCommand } from '../../render/state.ts';
+import { ageMs, errorOf } from '../../render/state.ts';
 import { verdictToChoose } from '../resolve/verdict.ts';
 
 export interface Group {
@@ -62,7 +62,7 @@ export function groupCommand({ contract, error }: Group, options: string): strin
 
 /** What to add so that such a doubt is decided without a person. */
 export function contractLine({ error, members }: Group): string {
-  if (members.every(isOfCommand))
+  if (members.every(({ byCommand }) => byCommand))
     return 'let --verify <command> of `semel once` ask the target whether it landed';
   const code = /^([A-Z][A-Z0-9_]{2,}):/.exec(error)?.[1];
   // After an error such as ECONNRESET the request may have arrived.

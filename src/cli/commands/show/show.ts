@@ -7,7 +7,15 @@ import { namespacesFor } from '../../args/namespaces.ts';
 import { isAgent } from '../../caller.ts';
 import { command } from '../../command.ts';
 import { oneLine, print, printable, printJson, relative, styled } from '../../render/print.ts';
-import { ageText, argsText, isFailedRun, nameOf, remoteRefText, stateCell } from '../../render/state.ts';
+import {
+  ageText,
+  argsText,
+  driftText,
+  isFailedRun,
+  nameOf,
+  remoteRefText,
+  stateCell,
+} from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { type AttemptInfo, attemptsOf } from './attempts.ts';
 import { type NextStep, nextSteps, withoutVerdicts } from './next.ts';
@@ -70,7 +78,7 @@ function evidence(record: RecordInfo, drift: readonly string[]): readonly string
     ['context', asker.length === 0 ? undefined : asker.join(', ')],
     ['once more', record.again],
     ['args', record.args === undefined ? 'not stored' : argsText(record, 2000)],
-    ['drift', drift.length === 0 ? undefined : `replays were worded differently in: ${drift.join(', ')}`],
+    ['drift', drift.length === 0 ? undefined : `replays were worded differently in: ${driftText(drift)}`],
     ['result', resultOf(record)],
     ['error', error && (isFailedRun(record) ? error.message : `${error.code}: ${error.message}`)],
     ['remote ref', remoteRefText(record)],

@@ -4,7 +4,7 @@ import { formatDuration } from '../../../core/contract/duration.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
 import type { StoreEvent } from '../../../store/store.ts';
 import { oneLine } from '../../render/print.ts';
-import { isFailedRun } from '../../render/state.ts';
+import { driftText, isFailedRun } from '../../render/state.ts';
 
 export interface Moment {
   readonly at: Date;
@@ -141,7 +141,7 @@ export function endingOf({ exit, signal, ended, tookMs }: StoreEvent['detail']):
 }
 
 function driftIn({ detail }: StoreEvent): string {
-  return Array.isArray(detail.drift) ? detail.drift.join(', ') : '';
+  return Array.isArray(detail.drift) ? driftText(detail.drift) : '';
 }
 
 function asker({ owner, conversation, turn, run }: StoreEvent['detail']): string {
