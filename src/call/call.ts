@@ -62,6 +62,8 @@ export interface CallParts {
   /** Derived on demand if absent. */
   readonly key?: string;
   readonly olderKeys?: readonly string[];
+  /** A relay makes it, for an intent that was staged then. */
+  readonly stagedAt?: number;
   readonly period?: PeriodPart | undefined;
   /** Identifies the call among those of the same maker as exactly as its key, without a digest. */
   readonly exact?: string | undefined;
@@ -92,6 +94,7 @@ export class Call {
   readonly signal: AbortSignal | undefined;
   readonly generation: number | null;
   readonly olderKeys: readonly string[];
+  readonly stagedAt: number | null;
   readonly period: PeriodPart | undefined;
   readonly maker: CallMaker;
   readonly exact: string | undefined;
@@ -119,6 +122,7 @@ export class Call {
     this.signal = parts.signal;
     this.generation = parts.generation ?? null;
     this.olderKeys = parts.olderKeys ?? noKeys;
+    this.stagedAt = parts.stagedAt ?? null;
     this.period = parts.period;
     this.maker = maker;
     this.exact = parts.exact;

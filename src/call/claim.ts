@@ -219,6 +219,7 @@ class CallClaim implements ClaimRequest {
   readonly again: string | null;
   readonly caller: string | null;
   readonly share: boolean;
+  readonly stagedAt: number | null;
 
   constructor(call: Call, purpose: Purpose, token: string, owner: string) {
     const { contract } = call.tool;
@@ -252,6 +253,7 @@ class CallClaim implements ClaimRequest {
     this.again = call.again;
     this.caller = call.caller;
     this.share = call.share;
+    this.stagedAt = call.stagedAt;
   }
 }
 

@@ -6,6 +6,7 @@ import type { Result, Tool, Try } from '../call/index.ts';
 import type { Moment } from '../core/clock.ts';
 import { majorVersion } from '../core/contract/version.ts';
 import { isRepeatable } from '../core/contract/words.ts';
+import { hasSettledStaged } from '../rules/state.ts';
 import { type Engine, findInstant, runAs } from '../semel/index.ts';
 import { isDamaged, readOrDamage } from '../store/damage.ts';
 import type { Outbox, OutboxRow, OutboxState } from '../store/outbox.ts';
@@ -139,7 +140,7 @@ async function judge(
     return { state: row.state, waitMs: busyWaitMs, reason };
   // The record decides, not the error: in doubt never becomes dead.
   const record = await engine.store.read(row.namespace, receipt.key || row.key);
-  const isLive = record !== undefined && !record.expired;
+  const isLive = record !== undefined && (!record.expired || hasSettledStaged(record, row.stagedAt));
   if (isLive && record.inDoubt) return { state: 'in doubt', waitMs: doubtWaitMs, reason };
   // It was started once, and its record is gone.
   if (row.generation !== null && (!isLive || record.generation !== row.generation))

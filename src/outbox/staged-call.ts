@@ -4,7 +4,7 @@
 import { Call, type Identity, type Tool, unstoredMaker } from '../call/index.ts';
 import { decodeResult } from '../core/codec/codec.ts';
 import { damagedRecord } from '../store/damage.ts';
-import type { Intent, OutboxRow } from '../store/outbox.ts';
+import { type Intent, type OutboxRow, strictPrint } from '../store/outbox.ts';
 import { encodeSummed, isIntact } from '../store/summed.ts';
 
 export interface StagedCall {
@@ -26,10 +26,10 @@ const maxStoredLength = 65_536;
 /** The other fields of a row. The call's text has a checksum over both. */
 type About = Pick<Intent, 'namespace' | 'key' | 'contract' | 'version' | 'group' | 'fingerprint' | 'caller'>;
 
-/** Of no record: a call with other strict content must not take the row along, so a relay looks. */
-const strictPrint = 'strict';
-
-/** What a record must have, besides the key, to take the row along. */
+/**
+ * What a record must have, besides the key, to take the row along. A call with other strict content must not take it along, so
+ * a relay looks.
+ */
 export function rowPrint({ tool, fingerprint }: Call): string | null {
   return tool.contract.strict.length === 0 ? fingerprint : strictPrint;
 }
@@ -77,6 +77,7 @@ export function toCall(tool: Tool, row: OutboxRow, staged: StagedCall): Call {
     tool,
     namespace,
     key,
+    stagedAt: row.stagedAt,
     fingerprint: fingerprintOf(row, staged),
     args: decodeResult(args),
     intent: '',

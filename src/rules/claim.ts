@@ -9,13 +9,14 @@ import { applyLateSuccess } from './endings.ts';
 import type { DraftRow, News, Row, StoreEvent } from './record.ts';
 import type { Asking, ClaimAnswer, ClaimRequest, Loss } from './requests.ts';
 import {
-  canAnswer,
+  answersStaged,
   event,
   inFlightEnd,
   isExpired,
   isFree,
   isInDoubt,
   isLapsed,
+  isSameIntent,
   isWithinWindow,
   noEvents,
   noInstant,
@@ -29,8 +30,8 @@ import {
  * Chooses the form of the key that a claim acts on. Any earlier form of the contract may have a live record of the same
  * intent: one that is not free decides; otherwise the first free one continues; otherwise the current form is used.
  */
-export function chooseForm(rows: readonly (Row | undefined)[], time: Time): number {
-  const isLive = (row: Row | undefined): row is Row => row !== undefined && !isExpired(row, time);
+export function chooseForm(rows: readonly (Row | undefined)[], asking: Asking, time: Time): number {
+  const isLive = (row: Row | undefined): row is Row => row !== undefined && !isOver(row, asking, time);
   const taken = rows.findIndex((row) => isLive(row) && !isFree(row, time));
   if (taken >= 0) return taken;
   return Math.max(0, rows.findIndex(isLive));
@@ -69,19 +70,19 @@ export function findLoss(row: Row | undefined, asking: Asking, time: Time): Loss
   return isTaken(row, asking, time) ? { won: false, record: row && view(row, time) } : undefined;
 }
 
+/** Says nothing about this intent any more. */
+function isOver(row: Row, asking: Asking, time: Time): boolean {
+  return isExpired(row, time) && !answersStaged(row, asking);
+}
+
 /** Nobody may execute it now. A waiter may act only on the generation it waited for. */
 function isTaken(row: Row | undefined, asking: Asking, time: Time): boolean {
   const isWaiter = asking.generation !== null;
-  if (!isTarget(row, asking) || isExpired(row, time)) return isWaiter;
+  if (!isTarget(row, asking) || isOver(row, asking, time)) return isWaiter;
   if (row.news !== null && isLapsed(row, time)) return false;
   if (!isFree(row, time)) return true;
   // Another intent must not erase a doubt, and a waiter must not start another generation.
   return !isSameIntent(row, asking) && (row.doubtFence !== null || isWaiter);
-}
-
-/** Same intent, same caller. Another caller gets nothing of the record: neither its args nor its prepared output. */
-function isSameIntent(row: Row, asking: Asking): boolean {
-  return row.fingerprint === asking.fingerprint && canAnswer(row, asking);
 }
 
 /** The same token for another intent, or by another caller, is not the claim that was won with it. */

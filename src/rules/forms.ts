@@ -55,7 +55,7 @@ export function nextStep(
   );
   // A token claims once: a late copy of a claim must meet the record of that claim.
   const own = asking.token === undefined ? -1 : records.findIndex((row) => row?.token === asking.token);
-  const form = own >= 0 ? own : chooseForm(records, time);
+  const form = own >= 0 ? own : chooseForm(records, asking, time);
   const to = keys[form] as string;
   const step: FormStep = { kind: 'claim', form, row: records[form] };
   // Losing writes no links; and a repeated claim, or one for a known generation, follows a claim that wrote them.

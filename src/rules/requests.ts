@@ -44,6 +44,8 @@ export interface ClaimRequest {
   readonly caller: string | null;
   /** The contract says `share`: a record of any caller answers. */
   readonly share: boolean;
+  /** Its intent has waited in an outbox since then; null or absent: it is made now. */
+  readonly stagedAt?: number | null;
   /** The record comes from another ledger. */
   readonly imported?: Imported;
   /** For a link from another ledger: writes links under the earlier forms even if its claim loses. */
@@ -63,7 +65,7 @@ export interface Imported {
 /** The part of a claim that identifies the record, without what it would store. */
 export type Asking = Pick<
   ClaimRequest,
-  'namespace' | 'key' | 'olderKeys' | 'fingerprint' | 'generation' | 'caller' | 'share'
+  'namespace' | 'key' | 'olderKeys' | 'fingerprint' | 'generation' | 'caller' | 'share' | 'stagedAt'
 >;
 
 export type ClaimAnswer =

@@ -1,6 +1,7 @@
 // What a record is at one moment (lapsed, in doubt, free, expired), and the view of it that leaves the store. All rules
 // are written in these terms.
 
+import { isRepeatable } from '../core/contract/words.ts';
 import type { Row, StoredRecord, StoreEvent } from './record.ts';
 import type { Asking } from './requests.ts';
 
@@ -52,6 +53,28 @@ export const expiredByHand = 0;
 export function isExpired(row: Row, time: Time): boolean {
   if (!isSettled(row) || isKept(row)) return false;
   return isOver(row.expiresAt, time) || hasNoWindow(row);
+}
+
+/**
+ * A staged intent never outlives its record into a second run: what landed, or was given up, also answers after its window
+ * for an intent that was staged before the window was over. Not once a person has forgotten it.
+ */
+export function answersStaged(row: Row, { stagedAt, ...asking }: StagedAsking): boolean {
+  return stagedAt != null && isSameIntent(row, asking) && hasSettledStaged(row, stagedAt);
+}
+
+type StagedAsking = Pick<Asking, 'fingerprint' | 'caller' | 'share' | 'stagedAt'>;
+
+/** The same for a row whose intent is known to be that of the record. */
+export function hasSettledStaged(row: Ended & Pick<Row, 'expiresAt'>, stagedAt: number): boolean {
+  return mayAnswerStaged(row) && (row.expiresAt === null || stagedAt < row.expiresAt);
+}
+
+type Ended = Pick<Row, 'status' | 'doubtFence' | 'effect'>;
+
+/** It landed, or may have landed; a repeatable write is one of its own each time. */
+export function mayAnswerStaged({ status, doubtFence, effect }: Ended): boolean {
+  return (status === 'succeeded' || (status === 'failed' && doubtFence !== null)) && !isRepeatable(effect);
 }
 
 /** It never answered for its key, so the clock does not matter: the call always runs. */
@@ -115,6 +138,11 @@ export function canAnswer(
   asking: Pick<Asking, 'caller' | 'share'>,
 ): boolean {
   return caller === asking.caller || asking.share;
+}
+
+/** Same intent, same caller. Another caller gets nothing of the record: neither its args nor its prepared output. */
+export function isSameIntent(row: Row, asking: Pick<Asking, 'fingerprint' | 'caller' | 'share'>): boolean {
+  return row.fingerprint === asking.fingerprint && canAnswer(row, asking);
 }
 
 /** A contract's name never contains a slash. */

@@ -106,6 +106,9 @@ export interface Outbox {
   drop(n: number): Promise<boolean>;
 }
 
+/** The `fingerprint` of a row that follows no record: only a relay can compare what must be equal. */
+export const strictPrint = 'strict';
+
 /** Why a row is dead that followed its record. */
 export const failedReason = 'its record is failed: semel show says why';
 export const givenUpReason = 'a person gave up its record, and it may have landed: semel show says more';

@@ -132,6 +132,23 @@ test('what a person gave up may have landed: once its record is gone, retry asks
   expect(at.lines('sent')).toEqual(['eve']);
 });
 
+test('what a person gave up may have landed: after its window retry asks first, and then it runs', async () => {
+  const at = await staged('eve');
+  const brief = tools.replace("per: 'ever'", "per: 'run', window: '1s'");
+  at.file('tools.mjs', brief.replace("to === 'nobody'", 'true').replace('new Rejected(', 'new Error('));
+  await at.semel('outbox', 'drain', './tools.mjs');
+  const [doubt] = (await at.semel('doubt', '--json')).stdout.match(/[0-9a-z]+@\d+/) ?? [];
+  const [id] = String(doubt).split('@');
+  expect((await at.semel('resolve', String(doubt), 'abandon', '-m', 'nobody can tell')).code).toBe(0);
+  const show = async () => JSON.parse((await at.semel('show', String(id), '--json')).stdout);
+  await expect.poll(show, { timeout: 10_000 }).toMatchObject({ record: { expired: true } });
+  at.file('tools.mjs', brief);
+  expect((await at.semel('outbox', 'retry', '1')).stdout).toContain('may have landed');
+  expect((await at.semel('outbox', 'retry', '1', '--yes')).code).toBe(0);
+  expect((await at.semel('outbox', 'drain', './tools.mjs')).code).toBe(0);
+  expect(at.lines('sent')).toEqual(['eve']);
+});
+
 test('a SQLite ledger has one; a ledger that is not in a database has none, and says so', async () => {
   const at = place();
   expect((await at.semel('run', 'sync', '--', 'true')).code).toBe(0);

@@ -716,6 +716,78 @@ BEGIN
   RETURN true;
 END $$;
 
+CREATE OR REPLACE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
+  entered boolean;
+  highest bigint;
+  taken integer;
+  probes bigint[];
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
+  END IF;
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer
+    INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
+  END IF;
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  PERFORM set_config('lock_timeout', '50ms', true);
+
+  IF EXISTS (SELECT FROM pg_locks l WHERE l.relation = 'semel.outbox'::regclass AND l.mode = 'RowExclusiveLock'
+    AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+    AND l.pid IS DISTINCT FROM pg_backend_pid()) THEN
+    WITH probed AS (
+      INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, call)
+        SELECT 0, 0, 0, r.namespace, r.key, '', '', '' FROM json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint)
+        JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
+        WHERE a.status IS NULL AND r.status IN (1, 2) ORDER BY 4, 5
+        ON CONFLICT (namespace, key) DO NOTHING RETURNING n
+    ) SELECT array_agg(p.n) INTO probes FROM probed p;
+    DELETE FROM semel.outbox o WHERE o.n = ANY (probes);
+  END IF;
+  WITH gone AS (
+    DELETE FROM semel.records r USING json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint, types text)
+    WHERE a.status IS NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
+      AND NOT EXISTS (SELECT FROM semel.outbox w WHERE w.namespace = r.namespace AND w.key = r.key AND w.staged < r.expires)
+    RETURNING r.fence, r.namespace, r.key, a.types
+  ), buried AS (
+    UPDATE semel.records r SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, sum = a.sum, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint, types text)
+    WHERE a.status IS NOT NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
+    RETURNING 0::bigint, r.namespace, r.key, a.types
+  ), written AS (
+    SELECT * FROM gone UNION ALL SELECT * FROM buried
+  ), silenced AS (
+    DELETE FROM semel.events e USING written w WHERE e.namespace = w.namespace AND e.key = w.key
+      AND (w.types IS NULL OR e.type IN (SELECT json_array_elements_text(w.types::json)))
+  )
+  SELECT count(*), max(w.fence) INTO taken, highest FROM written w;
+
+  IF highest > known_floor THEN
+    UPDATE semel.meta m SET floor = highest WHERE m.floor < highest;
+  END IF;
+  RETURN taken;
+END $$;
+
 CREATE OR REPLACE FUNCTION semel.write(claim_namespace text[] DEFAULT NULL, claim_key text[] DEFAULT NULL, claim_revision bigint[] DEFAULT NULL, claim_fence bigint[] DEFAULT NULL, claim_created bigint[] DEFAULT NULL, claim_sum integer[] DEFAULT NULL, claim_flags smallint[] DEFAULT NULL, claim_token bytea[] DEFAULT NULL, claim_version text[] DEFAULT NULL, claim_owner text[] DEFAULT NULL, claim_args text[] DEFAULT NULL, claim_content text[] DEFAULT NULL, claim_asker text[] DEFAULT NULL, claim_more text[] DEFAULT NULL, settle_namespace text[] DEFAULT NULL, settle_key text[] DEFAULT NULL, settle_old bigint[] DEFAULT NULL, settle_revision bigint[] DEFAULT NULL, settle_expires bigint[] DEFAULT NULL, settle_settled bigint[] DEFAULT NULL, settle_sum integer[] DEFAULT NULL, settle_status smallint[] DEFAULT NULL, settle_flags smallint[] DEFAULT NULL, settle_result text[] DEFAULT NULL, settle_more text[] DEFAULT NULL, at_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -866,7 +938,39 @@ BEGIN
       RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
     END IF;
   END IF;
-  WITH written AS (
+  
+  IF EXISTS (SELECT FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint) JOIN semel.records t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old
+    WHERE a.status = 0 AND t.status IN (1, 2)) THEN
+    -- Waits for a transaction that has staged the intent and is still open.
+    WITH probed AS (
+      INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, call)
+        SELECT 0, 0, 0, t.namespace, t.key, '', '', '' FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint) JOIN semel.records t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old
+        WHERE a.status = 0 AND t.status IN (1, 2)
+        ON CONFLICT (namespace, key) DO NOTHING RETURNING n
+    ) SELECT array_agg(p.n) INTO landed FROM probed p;
+    DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
+    DELETE FROM semel.outbox o USING json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint), semel.records t
+      WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.status = 0 AND t.status = 1 AND t.flags & 3::smallint > 1
+      AND o.namespace = t.namespace AND o.key = t.key AND o.staged < t.expires AND (o.fingerprint IS NULL OR strpos(t.more, concat('"fingerprint":"', o.fingerprint, '"')) > 0)
+      AND (o.caller IS NULL) = (coalesce(json_array_length(t.asker::json), 0) < 6)
+      AND (o.caller IS NULL OR right(t.asker, length(o.caller) + 3) = concat('"', o.caller, '"]'));
+    UPDATE semel.outbox o SET generation = coalesce(substring(t.more FROM '"generation":([0-9]+)')::bigint, t.fence) FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint), semel.records t
+      WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.status = 0 AND t.flags & 3::smallint > 1 AND o.generation IS NULL
+      AND o.namespace = t.namespace AND o.key = t.key AND o.staged < t.expires
+      AND (o.fingerprint = 'strict' OR (o.fingerprint IS NULL OR strpos(t.more, concat('"fingerprint":"', o.fingerprint, '"')) > 0)
+      AND (o.caller IS NULL) = (coalesce(json_array_length(t.asker::json), 0) < 6)
+      AND (o.caller IS NULL OR right(t.asker, length(o.caller) + 3) = concat('"', o.caller, '"]')))
+      AND (t.status = 1 OR t.status = 2 AND strpos(t.more, '"doubtFence":') > 0);
+  END IF;
+WITH written AS (
     UPDATE semel.records t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, sum = a.sum, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint) WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
@@ -886,8 +990,7 @@ BEGIN
         due = CASE WHEN f.given_up THEN 0 ELSE o.due END,
         reason = CASE WHEN f.given_up THEN 'a person gave up its record, and it may have landed: semel show says more' ELSE 'its record is failed: semel show says why' END,
         generation = CASE WHEN f.given_up THEN f.life ELSE nullif(o.generation, f.life) END
-      FROM (SELECT r.namespace, r.key, strpos(r.more, '"doubtFence":') > 0 AS given_up,
-          coalesce(substring(r.more FROM '"generation":([0-9]+)')::bigint, r.fence) AS life FROM semel.records r) AS f
+      FROM (SELECT r.namespace, r.key, strpos(r.more, '"doubtFence":') > 0 AS given_up, coalesce(substring(r.more FROM '"generation":([0-9]+)')::bigint, r.fence) AS life FROM semel.records r) AS f
       WHERE o.n = ANY (failed) AND f.namespace = o.namespace AND f.key = o.key;
     EXCEPTION WHEN lock_not_available THEN
       DELETE FROM semel.outbox o WHERE o.n IN (SELECT l.n FROM semel.outbox l WHERE l.n = ANY (landed) FOR UPDATE SKIP LOCKED);

@@ -2,6 +2,7 @@
 
 import { isRepeatable } from '../../core/contract/words.ts';
 import { isSemelError } from '../../core/errors.ts';
+import { hasSettledStaged } from '../../rules/state.ts';
 import type { StoredRecord } from '../../store/store.ts';
 import type { Call } from '../call.ts';
 import { createClaimRequest, firstPurpose, type Purpose } from '../claim.ts';
@@ -21,7 +22,8 @@ export async function answerLate(
   if (isRepeatable(call.tool.contract.effect)) return refuse(call, undefined, error);
   try {
     const now = await ledger.findAnswer(createClaimRequest(call, firstPurpose, random.token(), owner));
-    if (now.is === 'gone' || now.record.expired || isFree(now.record)) return refuse(call, undefined, error);
+    if (now.is === 'gone' || isOver(call, now.record) || isFree(now.record))
+      return refuse(call, undefined, error);
     const { generation } = now.record;
     const body: Body = async () => ({
       ending: { outcome: 'released', because: error.message },
@@ -34,6 +36,10 @@ export async function answerLate(
     if (!isSemelError(thrown)) throw thrown;
     return refuse(call, undefined, thrown);
   }
+}
+
+function isOver({ stagedAt }: Call, record: StoredRecord): boolean {
+  return record.expired && (stagedAt === null || !hasSettledStaged(record, stagedAt));
 }
 
 /** A claim would win it. */

@@ -146,6 +146,8 @@ async function retry(store: Store, outbox: Outbox, row: OutboxRow, { yes }: Choi
   }
   const isAnswering = failed?.status === 'failed' && !failed.expired;
   const reason = { note: `semel outbox retry ${row.n}`, by: undefined };
+  // It would answer for the row even after its window.
+  if (failed?.status === 'failed' && failed.expired) await records.forget(failed.ref, actOptions(reason));
   const record = isAnswering ? await records.reopen(failed.ref, actOptions(reason)) : undefined;
   if (!(await outbox.retry(row.n))) throw goneError(row.n);
   print(

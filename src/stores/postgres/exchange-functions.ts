@@ -1,7 +1,7 @@
 // The SQL functions that run a batch. They compare and write, and never decide. `semel` stands for the schema.
 
 import { keptFlag, statusCode } from '../../store/columns.ts';
-import { failedReason, givenUpReason } from '../../store/outbox.ts';
+import { failedReason, givenUpReason, strictPrint } from '../../store/outbox.ts';
 import {
   admission,
   byKey,
@@ -119,6 +119,10 @@ const isOnce = (record: string) => `${record}.flags & 3::smallint > 1`;
 const isLive = (record: string) =>
   `(${record}.expires IS NULL OR ${record}.expires > now OR ${record}.flags & ${keptFlag}::smallint > 0)`;
 
+const lifeOf = (record: string) =>
+  `coalesce(substring(${record}.more FROM '"generation":([0-9]+)')::bigint, ${record}.fence)`;
+const isGivenUp = (record: string) => `strpos(${record}.more, '"doubtFence":') > 0`;
+
 /**
  * `landed` are rows of the outbox that go, `failed` those that are dead. Relays lock rows for an instant; nobody waits longer
  * for a caller's transaction, and what it has locked a relay finds later, with its record.
@@ -132,8 +136,7 @@ const buryFailed = `
         due = CASE WHEN f.given_up THEN 0 ELSE o.due END,
         reason = CASE WHEN f.given_up THEN '${givenUpReason}' ELSE '${failedReason}' END,
         generation = CASE WHEN f.given_up THEN f.life ELSE nullif(o.generation, f.life) END
-      FROM (SELECT r.namespace, r.key, strpos(r.more, '"doubtFence":') > 0 AS given_up,
-          coalesce(substring(r.more FROM '"generation":([0-9]+)')::bigint, r.fence) AS life FROM semel.records r) AS f
+      FROM (SELECT r.namespace, r.key, ${isGivenUp('r')} AS given_up, ${lifeOf('r')} AS life FROM semel.records r) AS f
       WHERE o.n = ANY (failed) AND f.namespace = o.namespace AND f.key = o.key;`;
 
 const follow = (condition: string, also: string) => `IF ${condition} THEN
@@ -143,6 +146,32 @@ const follow = (condition: string, also: string) => `IF ${condition} THEN
       DELETE FROM semel.outbox o WHERE o.n IN (SELECT l.n FROM semel.outbox l WHERE l.n = ANY (landed) FOR UPDATE SKIP LOCKED);
     END;
   END IF;`;
+/**
+ * Before an expired record makes room for a new life. A row may still wait that it did not take along: it was not committed yet,
+ * or locked. What landed takes it along now; what may have landed, or only a relay could compare, marks it with the former life.
+ */
+const leaveFormer = `
+  IF EXISTS (SELECT FROM ${rest} JOIN semel.records t ON ${still}
+    WHERE a.status = ${statusCode('running')} AND t.status IN (${statusCode('succeeded')}, ${statusCode('failed')})) THEN
+    -- Waits for a transaction that has staged the intent and is still open.
+    WITH probed AS (
+      INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, call)
+        SELECT 0, 0, 0, t.namespace, t.key, '', '', '' FROM ${rest} JOIN semel.records t ON ${still}
+        WHERE a.status = ${statusCode('running')} AND t.status IN (${statusCode('succeeded')}, ${statusCode('failed')})
+        ON CONFLICT (namespace, key) DO NOTHING RETURNING n
+    ) SELECT array_agg(p.n) INTO landed FROM probed p;
+    DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
+    DELETE FROM semel.outbox o USING ${rest}, semel.records t
+      WHERE ${still} AND a.status = ${statusCode('running')} AND t.status = ${statusCode('succeeded')} AND ${isOnce('t')}
+      AND o.namespace = t.namespace AND o.key = t.key AND o.staged < t.expires AND ${isIntentOf('t')};
+    UPDATE semel.outbox o SET generation = ${lifeOf('t')} FROM ${rest}, semel.records t
+      WHERE ${still} AND a.status = ${statusCode('running')} AND ${isOnce('t')} AND o.generation IS NULL
+      AND o.namespace = t.namespace AND o.key = t.key AND o.staged < t.expires
+      AND (o.fingerprint = '${strictPrint}' OR ${isIntentOf('t')})
+      AND (t.status = ${statusCode('succeeded')} OR t.status = ${statusCode('failed')} AND ${isGivenUp('t')});
+  END IF;
+`;
+
 /** Of `write`: what failed there, the relay that has the row puts back. */
 const followLanded = follow('landed IS NOT NULL', '');
 const followEnded = follow('landed IS NOT NULL OR failed IS NOT NULL', buryFailed);
@@ -236,26 +265,32 @@ END $$`;
 
 /** All other writes, in the same order: writes each record that is unchanged since it was read, and returns which. */
 export function swapFunction(): string {
-  return defineSwap('CREATE', '', '');
+  return defineSwap('CREATE', { declared: '', before: '', follow: '' });
 }
 
 /** The same, and the outbox follows in the same commit: what landed leaves it, and what was given up is dead. */
 export function swapWithOutboxFunction(): string {
   const ended = [statusCode('succeeded'), statusCode('failed')];
-  return defineSwap(
-    'CREATE OR REPLACE',
-    `${landedList}
+  return defineSwap('CREATE OR REPLACE', {
+    declared: `${landedList}
   failed bigint[];`,
-    `SELECT ${ended.map((status) => `array_agg(o.n) FILTER (WHERE r.status = ${status})`).join(', ')} INTO landed, failed
+    before: leaveFormer,
+    follow: `SELECT ${ended.map((status) => `array_agg(o.n) FILTER (WHERE r.status = ${status})`).join(', ')} INTO landed, failed
     FROM ${rest} JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.revision
     JOIN semel.outbox o ON o.namespace = r.namespace AND o.key = r.key
     WHERE r.status IN (${ended.join(', ')}) AND ${isOnce('r')} AND ${isLive('r')} AND ${isIntentOf('r')};
   ${followEnded}
 `,
-  );
+  });
 }
 
-function defineSwap(create: string, declared: string, follow: string): string {
+interface SwapParts {
+  readonly declared: string;
+  readonly before: string;
+  readonly follow: string;
+}
+
+function defineSwap(create: string, { declared, before, follow }: SwapParts): string {
   return `${create} FUNCTION semel.swap(${declareParameters(swapParameters)}) RETURNS text LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
 DECLARE
@@ -295,7 +330,7 @@ BEGIN
     SELECT m.floor INTO floor FROM semel.meta m;
     ${sameFloor}
   END IF;
-  WITH written AS (
+  ${before}WITH written AS (
     UPDATE semel.records t SET ${settings('a')} FROM ${rest} WHERE ${still} AND ${inTime} RETURNING t.revision
   ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   ${follow}

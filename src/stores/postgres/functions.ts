@@ -84,11 +84,45 @@ export const admission: string = `${entry}
 
 /** Removes or empties records that are unchanged since they were read. Waits only briefly for locked rows. */
 export function removeFunction(): string {
-  return `CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql ${byKey} AS $$
+  return defineRemove('CREATE', '', '');
+}
+
+/**
+ * The same, but never removes a record while an intent waits that was staged before its window was over: it says that it has
+ * landed. A transaction that has staged it and is still open is waited for as briefly as for a locked row; asked only if one is
+ * open, because it costs a row of the outbox per record.
+ */
+export function removeWithOutboxFunction(): string {
+  return defineRemove(
+    'CREATE OR REPLACE',
+    `IF EXISTS (SELECT FROM pg_locks l WHERE l.relation = 'semel.outbox'::regclass AND l.mode = 'RowExclusiveLock'
+    AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+    AND l.pid IS DISTINCT FROM pg_backend_pid()) THEN
+    WITH probed AS (
+      INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, call)
+        SELECT 0, 0, 0, r.namespace, r.key, '', '', '' FROM json_to_recordset(asked) AS a (${written})
+        JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
+        WHERE a.status IS NULL AND r.status IN (${statusCode('succeeded')}, ${statusCode('failed')}) ORDER BY 4, 5
+        ON CONFLICT (namespace, key) DO NOTHING RETURNING n
+    ) SELECT array_agg(p.n) INTO probes FROM probed p;
+    DELETE FROM semel.outbox o WHERE o.n = ANY (probes);
+  END IF;
+  `,
+    `
+      AND NOT ${awaited('r')}`,
+  );
+}
+
+/** An intent waits that was staged before the record's window was over. */
+export const awaited = (record: string): string =>
+  `EXISTS (SELECT FROM semel.outbox w WHERE w.namespace = ${record}.namespace AND w.key = ${record}.key AND w.staged < ${record}.expires)`;
+
+function defineRemove(create: string, probe: string, unless: string): string {
+  return `${create} FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
   ${declarations}
   highest bigint;
-  taken integer;
+  taken integer;${probe === '' ? '' : '\n  probes bigint[];'}
 BEGIN
   ${admission}
   IF current_setting('synchronous_commit') = 'off' THEN
@@ -96,9 +130,9 @@ BEGIN
   END IF;
   PERFORM set_config('lock_timeout', '50ms', true);
 
-  WITH gone AS (
+  ${probe}WITH gone AS (
     DELETE FROM semel.records r USING json_to_recordset(asked) AS a (${written}, types text)
-    WHERE a.status IS NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
+    WHERE a.status IS NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old${unless}
     RETURNING r.fence, r.namespace, r.key, a.types
   ), buried AS (
     UPDATE semel.records r SET ${settings('a')} FROM json_to_recordset(asked) AS a (${written}, types text)

@@ -18,6 +18,7 @@ import {
   openRows,
   refillFunction,
   removeFunction,
+  removeWithOutboxFunction,
   standFunction,
   standWithOutboxFunction,
 } from './functions.ts';
@@ -137,6 +138,7 @@ AS $$ SELECT pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) O
     keepFunction(),
     finishFunction(),
     standWithOutboxFunction(),
+    removeWithOutboxFunction(),
     writeWithOutboxFunction(),
     swapWithOutboxFunction(),
   ],

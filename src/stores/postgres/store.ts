@@ -13,7 +13,7 @@ import { adaptClient, type Connection, isInTransaction, type PostgresClient } fr
 import { connect, defaultSchema, describePlace } from './connection.ts';
 import { type Call, encodeEvent, exchange } from './exchange.ts';
 import { insideTransactionError, isConflict, isDataError, judge, readSqlState } from './failure.ts';
-import { openRows } from './functions.ts';
+import { awaited, openRows } from './functions.ts';
 import { listRows } from './list.ts';
 import { checkSchemaName, openLedger } from './open.ts';
 import { postgresOutbox } from './outbox.ts';
@@ -64,7 +64,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   const where = describePlace(options.url, schema);
   const timeoutMs = options.timeoutMs ?? 10_000;
   const sql = (text: string) => qualify(schema, text);
-  const expired = `(SELECT * FROM semel.records WHERE expires <= t.now AND NOT ${openRows} ORDER BY expires LIMIT $1)`;
+  const expired = `(SELECT * FROM semel.records e WHERE expires <= t.now AND NOT ${openRows} AND NOT ${awaited('e')} ORDER BY expires LIMIT $1)`;
   const dueOf = (rows: string) =>
     sql(`SELECT t.now, (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(${packed()}))::text FROM (
         SELECT * FROM (${rows}) AS d LIMIT $1) AS r) AS found

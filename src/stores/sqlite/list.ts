@@ -19,8 +19,8 @@ interface RowPage {
 
 export interface Lists {
   page(query: ListQuery, time: Time): RowPage;
-  /** Oldest expiry first, without damaged records. */
-  due(limit: number, time: Time): readonly Row[];
+  /** Oldest expiry first, without damaged records and those that a staged intent needs. */
+  due(limit: number, time: Time, isAwaited: (row: Row) => boolean): readonly Row[];
 }
 
 /** Keys of one scope, without their contract. */
@@ -93,12 +93,12 @@ export function createLists(database: SqliteLike, scopes: Scopes): Lists {
     return { rows: found, next: undefined, damaged };
   }
 
-  function due(limit: number, time: Time): readonly Row[] {
+  function due(limit: number, time: Time, isAwaited: (row: Row) => boolean): readonly Row[] {
     const found: Row[] = [];
     // While the clock is not trusted, only records that a person expired may go.
     for (const row of expired(time.steady ? time.wall : 0)) {
       if (found.length === limit) return found;
-      if (isDue(row, time)) found.push(row);
+      if (isDue(row, time) && !isAwaited(row)) found.push(row);
     }
     if (!time.steady) return found;
     const lapsed = lapsedUndispatched

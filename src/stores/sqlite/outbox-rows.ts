@@ -10,6 +10,7 @@ import {
   outboxStates,
   type PutBack,
   parseDrift,
+  strictPrint,
   type TakeQuery,
 } from '../../store/outbox.ts';
 import type { Row } from '../../store/store.ts';
@@ -33,6 +34,10 @@ export interface OutboxRows {
   remove(n: number): boolean;
   /** Follows a record that has ended: what landed leaves the outbox, and what was given up is dead. */
   follow(row: Row): void;
+  /** An intent waits that was staged before the record's window was over: the record says that it has landed. */
+  awaits(row: Row): boolean;
+  /** Marks the row that a record which makes room for a new life did not take along, and that only a relay could compare. */
+  leave(former: Row): void;
   /** Somebody else may have staged since. */
   forget(): void;
   list(asked: OutboxQuery): readonly OutboxRow[];
@@ -97,6 +102,11 @@ export function createOutboxRows(database: SqliteLike, onWrite: () => void): Out
   const setGivenUp = database.prepare(
     `UPDATE outbox SET state = 2, due = 0, reason = ?, generation = ? WHERE ${sameIntent}`,
   );
+  const isAwaited = query(database, 'SELECT 1 FROM outbox WHERE namespace = ? AND key = ? AND staged < ?');
+  const setFormer = database.prepare(
+    `UPDATE outbox SET generation = ? WHERE namespace = ? AND key = ? AND staged < ?
+     AND generation IS NULL AND fingerprint = '${strictPrint}'`,
+  );
   const remove = database.prepare('DELETE FROM outbox WHERE n = ?');
   const findMany = query(
     database,
@@ -142,12 +152,16 @@ export function createOutboxRows(database: SqliteLike, onWrite: () => void): Out
     retry: (n) => write(setRetry, n),
     remove: (n) => write(remove, n),
     follow({ namespace, key, fingerprint, caller, status, doubtFence, generation }) {
-      isKnownEmpty ||= findAny.get() === undefined;
-      if (isKnownEmpty) return;
+      if (seesEmpty()) return;
       const which = [namespace, key, fingerprint, caller];
       if (status === 'succeeded') write(removeLanded, ...which);
       else if (doubtFence === null) write(setFailed, failedReason, generation, ...which);
       else write(setGivenUp, givenUpReason, generation, ...which);
+    },
+    awaits: ({ namespace, key, expiresAt }) =>
+      expiresAt !== null && !seesEmpty() && isAwaited.get(namespace, key, expiresAt) !== undefined,
+    leave({ namespace, key, expiresAt, generation }) {
+      if (expiresAt !== null && !seesEmpty()) write(setFormer, generation, namespace, key, expiresAt);
     },
     forget() {
       isKnownEmpty = false;
@@ -158,6 +172,11 @@ export function createOutboxRows(database: SqliteLike, onWrite: () => void): Out
         .map(decode),
     isEmpty: () => findAny.get() === undefined,
   };
+
+  function seesEmpty(): boolean {
+    isKnownEmpty ||= findAny.get() === undefined;
+    return isKnownEmpty;
+  }
 
   function write(statement: ReturnType<SqliteLike['prepare']>, ...values: SqliteValue[]): boolean {
     const isChanged = Number(statement.run(...values).changes) > 0;

@@ -1,7 +1,7 @@
 // One open connection: its prepared statements, its cached rows, and the transaction that the rules work on.
 
 import { isRepeatable } from '../../../core/contract/words.ts';
-import { isExpired, type Time } from '../../../rules/state.ts';
+import { isExpired, mayAnswerStaged, type Time } from '../../../rules/state.ts';
 import type { Transaction } from '../../../store/local/local-store.ts';
 import type { Row } from '../../../store/store.ts';
 import { query, type SqliteLike, type SqliteStatement } from '../client.ts';
@@ -79,7 +79,10 @@ export function createSession(connection: Connection, machine: Machine): Session
     get: (namespace, key) => records.find(namespace, key)?.row,
     // A new record is running: it ends nothing that was staged.
     insert: records.insert,
-    put: (row) => records.put(row) && follow(row),
+    put(row) {
+      const former = row.status === 'running' ? records.find(row.namespace, row.key)?.row : undefined;
+      return records.put(row) && follow(row, former);
+    },
     remove: records.remove,
     raiseFloor(fence) {
       if (fence <= floor) return;
@@ -99,7 +102,7 @@ export function createSession(connection: Connection, machine: Machine): Session
       hasWritten = true;
       events.drop(row, types);
     },
-    due: (limit) => lists.due(limit, time),
+    due: (limit) => lists.due(limit, time, outbox.awaits),
   };
 
   return {
@@ -170,7 +173,9 @@ export function createSession(connection: Connection, machine: Machine): Session
   }
 
   /** A repeatable write is one of its own each time, and an expired record says nothing about what was staged since. */
-  function follow(row: Row): true {
+  function follow(row: Row, former: Row | undefined): true {
+    if (former !== undefined && former.generation !== row.generation && mayAnswerStaged(former))
+      outbox.leave(former);
     if (row.status !== 'succeeded' && row.status !== 'failed') return true;
     if (!isRepeatable(row.effect) && !isExpired(row, time)) outbox.follow(row);
     return true;
