@@ -1,8 +1,11 @@
-// The command on stores without a server of one's own, by their URLs; and on a store of the user's own, by its path.
+// The command on stores without a server of one's own and on a stock Redis, by their URLs; and on a store of the user's
+// own, by its path.
 
 import { chmodSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type DynamodbServer, startDynamodb, testCredentials, testRegion } from '../servers/dynamodb.ts';
+import { startRedis } from '../servers/redis.ts';
 import { type S3Server, startS3 } from '../servers/s3.ts';
 import { place } from './place.ts';
 
@@ -19,6 +22,21 @@ const credentials = {
   AWS_SECRET_ACCESS_KEY: testCredentials.secretAccessKey,
   AWS_REGION: testRegion,
 };
+
+test('a stock Redis, which would lose what it confirmed, is refused with 69, and nothing runs', async () => {
+  await using redis = await startRedis({ persistence: 'none' });
+  if (redis === undefined) return;
+  const drivers = join(import.meta.dirname, '../..');
+  const at = place({ SEMEL_STORE: redis.url, SEMEL_DRIVERS: drivers });
+  const words = ['once', 'mail', '--key', 'a', '--', 'sh', '-c', 'echo ran >> effects'];
+  const refused = await at.semel(...words);
+  expect(refused).toMatchObject({ code: 69, stdout: '' });
+  expect(refused.stderr).toContain('appendonly is off');
+  expect(refused.stderr).toContain('durability=accept-loss');
+  expect(at.lines('effects')).toEqual([]);
+  const allowed = at.with({ env: { SEMEL_STORE: `${redis.url}?durability=accept-loss` } });
+  expect((await allowed.semel(...words)).code).toBe(0);
+});
 
 describe.each(['dynamodb', 's3'] as const)('%s', (kind) => {
   const urls = {

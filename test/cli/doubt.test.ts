@@ -127,7 +127,7 @@ await semel.once('deploy', 7, { lease: '10m' }, () => {
   expect(after.stdout).not.toContain('running now');
 });
 
-test('--watch on an empty namespace warns on stderr', async () => {
+test('an unknown namespace warns on stderr and names those with records', async () => {
   const desk = operator();
   await desk.by((_, mail) => mail.try({ to: 'lost-1' }));
   const { code, stdout, stderr } = await desk.semel([

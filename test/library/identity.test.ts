@@ -114,6 +114,21 @@ describe('fields', () => {
     expect(warnings.filter((each) => each.includes('`amount`'))).toEqual([]);
   });
 
+  test.each(['content', 'markdown', 'html', 'draft', 'output', 'ts', 'idempotency_key'])(
+    'the arg `%s` in a key is warned about once, unless the contract says what it is',
+    async (field) => {
+      const { semel, warnings } = rig();
+      const tool = semel.tool({ ...base, run: () => 1 } as Any) as Any;
+      await tool({ to: 'a', [field]: '1' });
+      await tool({ to: 'a', [field]: '2' });
+      const said = () => warnings.filter((each) => each.includes(`\`${field}\` is part of the identity`));
+      expect(said()).toHaveLength(1);
+      const named = semel.tool({ ...base, name: 'named', content: [field], run: () => 1 } as Any) as Any;
+      await named({ to: 'a', [field]: '1' });
+      expect(said()).toHaveLength(1);
+    },
+  );
+
   test('a normaliser that gives nothing is refused with its field', async () => {
     const normalize = { phone: (value: unknown) => (String(value).startsWith('+') ? value : undefined) };
     await expect(keysOf({ normalize }, [[{ phone: '030 1', text: 'x' }]])).rejects.toMatchObject({
