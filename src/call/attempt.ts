@@ -13,9 +13,10 @@ import type { Claim } from './claim.ts';
 import { isSameCode, mayRepeat, rerunWithin } from './doubt.ts';
 import type { Env } from './env.ts';
 import { Heartbeat, type Lease } from './heartbeat.ts';
+import { describeUnreadKey, learnKeyUse, reliesOnKey, trustedWindow } from './key-use.ts';
 import { timeoutError } from './refusals.ts';
 import { type AttemptContext, type ContextSource, createContext } from './sending/context.ts';
-import { type Requests, resendError } from './sending/requests.ts';
+import { formatKey, type Requests, resendError } from './sending/requests.ts';
 import { Stop } from './sending/stop.ts';
 import { noStepsError, type RunStep, Steps } from './steps.ts';
 
@@ -50,6 +51,10 @@ export class Attempt implements ContextSource, Lease, Timer {
   readonly #heartbeat: Heartbeat;
   #prepared: Prepared | undefined;
   #issuedKeys: Set<string> | undefined;
+  /** What `prepare` returned may have a key in it. */
+  #isKeyPrepared = false;
+  /** Of the present try. */
+  #requests: Requests | undefined;
   /** Ends `race` before the effect does. */
   #stopWaiting: ((reason: Error) => void) | undefined;
   #endedBy: Error | undefined;
@@ -70,8 +75,10 @@ export class Attempt implements ContextSource, Lease, Timer {
     this.record = record;
     this.held = new HeldClaim(record, held, token);
     this.args = mustUseFirstWording(call, record) ? decodeResult(record.args as string) : call.args;
-    if (record.prepared !== null && isSameCode(call, record))
+    if (record.prepared !== null && isSameCode(call, record)) {
       this.#prepared = { output: decodeResult(record.prepared), text: record.prepared };
+      this.#isKeyPrepared = reliesOnKey(call.tool.contract) && record.prepared.includes(this.#ownKey);
+    }
     this.#earlierRef = record.result?.remoteRef ?? undefined;
     const now = env.clock.mono();
     this.#heartbeat = new Heartbeat(env.clock, env.timers, this, sentAt, now);
@@ -134,12 +141,36 @@ export class Attempt implements ContextSource, Lease, Timer {
       );
     }
     this.#prepared = { output, text: encoded.text };
+    this.#isKeyPrepared = this.issuedKeys.size > 0;
   }
 
   context(): { ctx: AttemptContext; requests: Requests } {
     this.#hadOpenStep = this.hasOpenStep;
     if (this.steps !== undefined) this.steps = new Steps(this.#mayHaveSteps, this.steps);
-    return createContext(this);
+    const made = createContext(this);
+    this.#requests = made.requests;
+    return made;
+  }
+
+  get #ownKey(): string {
+    return formatKey(this.provider, this.namespace, this.recordKey, this.providerKeyFence);
+  }
+
+  /**
+   * A try is over, or is waited for no longer. Without a key it cannot have sent ours: its repeat would be a second effect.
+   * `outcome`: of what it may have sent.
+   */
+  judgeKeyUse(outcome: 'unknown' | 'succeeded' | undefined, requests = this.#requests): void {
+    const { contract, keyUse } = this.call.tool;
+    if (requests === undefined || !reliesOnKey(contract)) return;
+    if (requests.hasGivenKey || this.#isKeyPrepared) {
+      learnKeyUse(keyUse, 'read');
+    } else if (outcome !== undefined && requests.fates.length === 0) {
+      // A request through `ctx.fetch` was judged by the key that it carried, before it left.
+      learnKeyUse(keyUse, outcome);
+      this.#env.warn(describeUnreadKey(contract.name, contract.provider?.name ?? 'its provider'));
+      if (this.record.keyed) this.record = { ...this.record, keyed: false };
+    }
   }
 
   /** `fetch` does not throw for a 503: a tool that forgets to look has sent nothing, and counts as landed. */
@@ -272,7 +303,7 @@ export class Attempt implements ContextSource, Lease, Timer {
       crossing: contract.dispatch === 'claim',
       seenAt: this.record.readAt - lagMs,
       freshKey: contract.provider?.replaysErrors === true,
-      rerunWithinMs: contract.rerunWithinMs,
+      rerunWithinMs: trustedWindow(this.call.tool),
       inFlightForMs: contract.inFlightForMs,
     });
     if (!answer.ok) return answer.why;

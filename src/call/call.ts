@@ -9,6 +9,7 @@ import { findDrift } from '../core/key/identity.ts';
 import type { PeriodPart } from '../core/key/key.ts';
 import type { Wording } from '../core/key/wording.ts';
 import type { Verification, VerifyContext } from '../core/verification.ts';
+import type { KeyUse } from './key-use.ts';
 import type { AttemptContext } from './sending/context.ts';
 
 /** What the pipeline needs of a tool. */
@@ -21,6 +22,8 @@ export interface Tool {
   readonly onReplay?: ((replayed: ReplayContext) => unknown) | undefined;
   /** Made by `once`, which has options instead of a contract, and no `dispatch`. */
   readonly isOneLiner?: true;
+  /** What was seen of its use of the provider's key. */
+  readonly keyUse?: KeyUse;
 }
 
 /** Helps `onReplay` to fetch the live value. */

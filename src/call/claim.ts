@@ -21,6 +21,7 @@ import type { Call } from './call.ts';
 import type { Claimant } from './detached.ts';
 import { listWaysOut, rerunWithin } from './doubt.ts';
 import type { Env } from './env.ts';
+import { trustedWindow } from './key-use.ts';
 import type { Result } from './receipt.ts';
 import { abortedError, closedError } from './refusals.ts';
 import { settleLater } from './settle.ts';
@@ -240,7 +241,7 @@ class CallClaim implements ClaimRequest {
     this.networkMs = contract.networkMs;
     this.version = recordVersion(contract);
     this.effect = contract.effect;
-    this.keyed = contract.rerunWithinMs !== null;
+    this.keyed = contract.rerunWithinMs !== null && trustedWindow(call.tool) !== null;
     this.retention = new CallRetention(call);
     this.owner = owner;
     this.args = call.storedArgs();

@@ -6,6 +6,7 @@ import { isRepeatable, stricter } from '../core/contract/words.ts';
 import { findDrift, isSameContent } from '../core/key/identity.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
+import { trustedWindow } from './key-use.ts';
 
 /** The ways out, in the order in which they are tried. */
 export function listWaysOut(call: Call, record: StoredRecord): readonly ClaimFor[] {
@@ -19,7 +20,7 @@ export function listWaysOut(call: Call, record: StoredRecord): readonly ClaimFor
 function mayRerun(call: Call, record: StoredRecord): boolean {
   const { contract } = call.tool;
   if (mayAlwaysRerun(call, record)) return true;
-  if (contract.rerunWithinMs === null || !record.keyed || !isSameCode(call, record)) return false;
+  if (trustedWindow(call.tool) === null || !record.keyed || !isSameCode(call, record)) return false;
   // The provider may have seen the request, so it must be repeated exactly, with its args.
   if (record.args !== null && contract.redact.length === 0) return true;
   // Steps that landed are not sent again; the others may be made from the caller's args, if those are not others.

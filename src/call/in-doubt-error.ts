@@ -167,7 +167,8 @@ function adviseContract(
     : `With \`verify\` in ${where}, semel decides this without a person.`;
 }
 
-const unkeyedHint = "A request went out without semel's key, so the provider may not know a second one.";
+const unkeyedHint =
+  "What was sent may be without semel's key, so the provider may not know a second request.";
 
 /** The contract trusts its provider's key, and something was sent without it. */
 function wasSentUnkeyed({ tool: { contract } }: Call, record: StoredRecord): boolean {

@@ -34,6 +34,7 @@ export type {
   TicketReports,
 } from './detached.ts';
 export { isSameCode } from './doubt.ts';
+export { type KeyUse, newKeyUse } from './key-use.ts';
 export { findInstant } from './modes/inner-calls.ts';
 export { isCallsNamespace, isTraceable, isUnique } from './modes/original-turn.ts';
 export { threwError } from './modes/own-error.ts';
@@ -43,6 +44,7 @@ export { timeoutError } from './refusals.ts';
 export {
   type Body,
   classifyThrown,
+  judgeTry,
   neverDispatched,
   prepareAndDispatch,
   type Try,

@@ -58,6 +58,15 @@ export function runTool(env: Env, attempt: Attempt): Promise<Try> {
   return attempt.call.tool.contract.retry.tries > 1 ? runSeveralTimes(env, attempt) : runOnce(attempt);
 }
 
+/** What it sent without a key may not be sent again, whatever the contract says of the provider. */
+export function judgeTry(attempt: Attempt, ended: Try, requests?: Requests): Try {
+  const { outcome } = ended.ending;
+  // An effect that it found was not sent by it.
+  const isSent = outcome === 'unknown' || (outcome === 'succeeded' && ended.thrown === undefined);
+  attempt.judgeKeyUse(isSent ? outcome : undefined, requests);
+  return ended;
+}
+
 async function runSeveralTimes({ clock, random }: Env, attempt: Attempt): Promise<Try> {
   const { retry } = attempt.call.tool.contract;
   let last = await runOnce(attempt);
@@ -97,6 +106,11 @@ export function backoffMs(retry: Contract['retry'], tries: number, random: Rando
 }
 
 async function runOnce(attempt: Attempt): Promise<Try> {
+  const ended = await runBody(attempt);
+  return attempt.provider === undefined ? ended : judgeTry(attempt, ended);
+}
+
+async function runBody(attempt: Attempt): Promise<Try> {
   const { tool } = attempt.call;
   try {
     attempt.stop.throwIfRequested();

@@ -156,7 +156,8 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     clear: (request) => new StoreRequest(env, store, 'clear', request, receiveDispatch).send(),
     settle: (request) => new StoreRequest(env, store, 'settle', request, receiveSettle).send(),
     async reportOverrun(held) {
-      const open = { outcome: 'unknown', result: null, error: null, keyed: false, found: false } as const;
+      // It says nothing of the key.
+      const open = { outcome: 'unknown', result: null, error: null, keyed: true, found: false } as const;
       const { record } = await request(() => store.settle({ ...held, ...open, late: true }));
       return record?.generation === held.generation && record.doubtFence !== null && !isSettled(record);
     },

@@ -238,7 +238,9 @@ function newRecord(request: ClaimRequest, lowest: number, time: Time): Row {
 function reclaim(row: Row, request: ClaimRequest, time: Time): Row {
   // A target that honours our key also compares the request, so what it may have seen is sent again unchanged. Prepared
   // output stays with the args it was made from, and a verification with the args it is about.
-  const isWordingFixed = row.keyed || row.prepared !== null || request.for === 'verify';
+  // One try without our key does not undo that another one may have sent it.
+  const maySendKey = row.keyed || request.keyed;
+  const isWordingFixed = maySendKey || row.prepared !== null || request.for === 'verify';
   // Another major version of the code, or one with another provider, sends its own args. Nothing landed under the key of a
   // free record, so it gets a new provider key there: under the old one the provider would refuse different args.
   const isOtherCode = request.for !== 'verify' && !mayContinue(row.version, request.version);

@@ -141,7 +141,7 @@ export interface SettleRequest extends Held {
   readonly outcome: Outcome;
   readonly result: StoredResult | null;
   readonly error: RecordError | null;
-  /** Only where the target does not honour keys is a second success a second effect. */
+  /** What it may have sent carries our key: then a second success is not a second effect, and a doubt may be re-run. */
   readonly keyed: boolean;
   /** A verifier found it: the effect of some attempt, never a second one. */
   readonly found: boolean;

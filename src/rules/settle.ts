@@ -46,7 +46,7 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
     );
   }
   if (row.doubtFence !== null || request.outcome === 'unknown')
-    return settled(leaveInDoubt(row, request, time), time);
+    return settled(leaveInDoubt(withoutKey(row, request), request, time), time);
   return settled(request.outcome === 'failed' ? fail(row, request, time) : release(row, request, time), time);
 }
 
@@ -56,6 +56,11 @@ function explain(row: Row, isOwn: boolean): Row {
   if (!isOwn) return { ...row, dispatched: false };
   // What a verifier found meanwhile was this effect.
   return row.news?.found ? { ...row, news: null } : row;
+}
+
+/** What may have landed without a key is not known to the provider: its repeat would be a second effect. */
+function withoutKey(row: Row, { outcome, keyed }: SettleRequest): Row {
+  return outcome === 'unknown' && !keyed && row.keyed ? { ...row, keyed: false } : row;
 }
 
 function withNote({ notes, result: noted }: Row, { result, keepNote }: SettleRequest): StoredResult | null {
@@ -68,7 +73,8 @@ function withNote({ notes, result: noted }: Row, { result, keepNote }: SettleReq
 function settleAgain(row: Row, request: SettleRequest, time: Time): Step<SettleAnswer> {
   const { outcome } = request;
   // The attempt ended later than recorded, so requests may be in flight from now on.
-  const extended = request.late && row.status === 'unknown' ? extendInFlight(row, request, time) : row;
+  const known = row.status === 'unknown' ? withoutKey(row, request) : row;
+  const extended = request.late && row.status === 'unknown' ? extendInFlight(known, request, time) : known;
   const write = extended === row ? null : extended;
   if (row.status === outcome) return answered(write, extended, time, { settled: true, fenced: false });
   const isOpen = row.status === 'unknown' || row.status === 'released';
@@ -80,8 +86,8 @@ function settleAgain(row: Row, request: SettleRequest, time: Time): Step<SettleA
   if (row.status !== 'unknown') return answered(null, row, time, { settled: false, fenced: false });
   // The ending of this attempt decides the record only if no earlier attempt is in doubt; what it noted did not land.
   if (row.doubtFence !== row.fence) {
-    const known = request.result === null ? write : { ...extended, result: request.result };
-    return answered(known, known ?? row, time, { settled: true, fenced: false });
+    const noted = request.result === null ? write : { ...extended, result: request.result };
+    return answered(noted, noted ?? row, time, { settled: true, fenced: false });
   }
   const accounted = { ...row, doubtFence: null };
   return settled(
@@ -113,7 +119,9 @@ function settleFenced(row: Row | undefined, request: SettleRequest, time: Time):
   if (row.news?.token === request.token) return answered(null, row, time, fenced);
   if (outcome !== 'succeeded') {
     // It could send until now, so while it is not accounted for, its requests may be in flight from now on.
-    const write = request.late && isUnaccounted(row, fence) ? extendInFlight(row, request, time) : null;
+    const known = isUnaccounted(row, fence) ? withoutKey(row, request) : row;
+    const extended = request.late && isUnaccounted(row, fence) ? extendInFlight(known, request, time) : known;
+    const write = extended === row ? null : extended;
     // Without an error it only reports that it still runs.
     return answered(write, write ?? row, time, fenced, request.error === null ? undefined : noted('fenced'));
   }

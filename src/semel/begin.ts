@@ -9,6 +9,7 @@ import {
   classifyThrown,
   describeError,
   emptyReceipt,
+  judgeTry,
   neverDispatched,
   type Pipeline,
   prepareAndDispatch,
@@ -76,13 +77,13 @@ function beginGuarded<Value>(
         await prepareAndDispatch(tool, args, ctx, attempt);
       } catch (given) {
         await requests.close();
-        return threw(given);
+        return judgeTry(attempt, threw(given));
       }
       return new Promise<Try>((settle) => {
         const { promise: recorded, resolve: onSettled } = deferred<Result>();
         const end = async (ended: () => Try): Promise<Result<Value>> => {
           await requests.close();
-          settle({ ...ended(), onSettled });
+          settle({ ...judgeTry(attempt, ended()), onSettled });
           return recorded as Promise<Result<Value>>;
         };
         const says = (outcome: 'failed' | 'released' | 'unknown', Signal: SignalClass) => (given?: unknown) =>

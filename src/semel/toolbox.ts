@@ -4,6 +4,8 @@ import {
   type AttemptContext,
   type Call,
   emptyReceipt,
+  type KeyUse,
+  newKeyUse,
   type Result,
   type RunStep,
   type Tool,
@@ -87,6 +89,7 @@ export function createToolbox({
   const tools = new Map<string, KnownTool>();
   const warnings = createContractWarnings(warnOnce);
   const oneLiners = new Map<string, Tool['contract']>();
+  const keyUses = new WeakMap<Tool['contract'], KeyUse>();
   const classifierOf = (given: Tool['classify'] | ClassifyTable) =>
     isDevelopment ? releaseOwnMistakes(compileClassifier(given)) : compileClassifier(given);
 
@@ -117,6 +120,12 @@ export function createToolbox({
     const [shape, { name }] = oneLiners.entries().next().value as [string, Tool['contract']];
     oneLiners.delete(shape);
     if (!tools.has(name)) forgetName(name);
+  }
+
+  function keyUseOf(contract: Tool['contract']): KeyUse {
+    const known = keyUses.get(contract) ?? newKeyUse();
+    keyUses.set(contract, known);
+    return known;
   }
 
   function forgetName(name: string): void {
@@ -164,6 +173,7 @@ export function createToolbox({
           verify: definition.verify as Tool['verify'],
           classify: classifierOf(definition.classify),
           onReplay: definition.onReplay as Tool['onReplay'],
+          keyUse: newKeyUse(),
         },
       };
       const earlier = tools.get(contract.name)?.tool.run;
@@ -229,6 +239,7 @@ export function createToolbox({
         verify: verify as Tool['verify'],
         classify: classifierOf(classify),
         isOneLiner: true,
+        keyUse: keyUseOf(contract),
       };
 
       function defineOnce(): Tool['contract'] {

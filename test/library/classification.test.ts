@@ -535,8 +535,8 @@ describe('the line', () => {
         drafts += 1;
         return `draft ${drafts}`;
       },
-      run: (_, ctx) => {
-        sent.push(ctx.prepared);
+      run: (_, { key: _key, prepared }) => {
+        sent.push(prepared);
         if (sent.length === 1) throw new Error('socket hang up');
         return sent.length;
       },

@@ -109,7 +109,7 @@ test('a step whose provider was replaced is not sent to the present one', async 
       ...refund,
       via: 'steps',
       run: (_: { id: number }, ctx) =>
-        ctx.step('charge', { provider }, () => {
+        ctx.step('charge', { provider }, ({ key: _ }) => {
           sent += 1;
           if (isLost) throw new Error('socket hang up');
           return 'charged';

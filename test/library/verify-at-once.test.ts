@@ -32,7 +32,7 @@ function doubtful(
   const tool = semel.tool({
     ...mail,
     ...more,
-    run: (args: Mail): unknown => {
+    run: (args: Mail, { key: _ }): unknown => {
       ran.push(args);
       throw reset();
     },

@@ -291,7 +291,7 @@ test('a framework that reports "refused" after its process has closed gets the e
     effect: 'write-non-idempotent',
     per: 'ever',
     provider: { name: 'post', window: '24h' },
-    run: (_args: { to: string }) => Promise.reject(new Error('no answer')),
+    run: (_args: { to: string }, { key: _ }) => Promise.reject(new Error('no answer')),
     verify: () => {
       asked += 1;
       return unsure();

@@ -12,7 +12,7 @@ import type { Env } from '../env.ts';
 import { runAttempt } from '../execute.ts';
 import type { Result } from '../receipt.ts';
 import { tooLateError } from '../refusals.ts';
-import { classifyThrown, isLate, refuseLazyRun, type Try } from '../run-tool.ts';
+import { classifyThrown, isLate, judgeTry, refuseLazyRun, type Try } from '../run-tool.ts';
 import type { ActiveCall } from '../sharing.ts';
 import type { Work } from '../work.ts';
 import { withoutWord } from './own-error.ts';
@@ -100,17 +100,21 @@ async function record(
       note: (ref) => attempt.note(ref),
     });
     effect = bare.run();
+    const judged = (ended: Try) => judgeTry(attempt, ended, bare.requests);
     try {
       const value = await effect;
       // The caller gets it all the same.
-      if (isLazy(value)) return refuseLazyRun(attempt);
-      return { ending: { outcome: 'succeeded', value }, thrown: undefined };
+      if (isLazy(value)) return judged(refuseLazyRun(attempt));
+      return judged({ ending: { outcome: 'succeeded', value }, thrown: undefined });
     } catch (caught) {
       const thrown = makeReadable(caught);
       const ending = classifyThrown(attempt, thrown, bare.requests);
       const isOpen = bare.hasOpenStep && ending.outcome !== 'succeeded';
       // Enforced, a step without a record would be made again.
-      return { ending: isOpen ? { outcome: 'unknown', because: 'a step may have landed' } : ending, thrown };
+      return judged({
+        ending: isOpen ? { outcome: 'unknown', because: 'a step may have landed' } : ending,
+        thrown,
+      });
     }
   };
   const { receipt } = await runAttempt(env, active, claimed, purpose, body);

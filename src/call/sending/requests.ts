@@ -46,6 +46,7 @@ export class Requests {
   #dispatches: Set<Promise<void>> | undefined;
   #identifying: Promise<unknown> | undefined;
   #isOver = false;
+  #hasGivenKey = false;
   #counted: Counted | undefined;
   /** Of the last answer. */
   headers: Headers | undefined;
@@ -101,7 +102,13 @@ export class Requests {
     const { namespace, recordKey, providerKeyFence, provider, issuedKeys } = this.#source;
     const key = formatKey(provider, namespace, recordKey, providerKeyFence, part);
     issuedKeys.add(key);
+    this.#hasGivenKey = true;
     return key;
+  }
+
+  /** A key of ours was read in this try, or put into a request. */
+  get hasGivenKey(): boolean {
+    return this.#hasGivenKey;
   }
 
   /** What starts after the end of the try would not be part of how it is judged. */

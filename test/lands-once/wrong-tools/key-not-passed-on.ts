@@ -3,7 +3,7 @@ import type { Semel } from 'semel';
 import { landsOnce } from 'semel/testing';
 import { paymentProvider } from '../worlds.ts';
 
-export const row = 'throws after the effect';
+export const row = 'killed after the effect, retried';
 export const fix =
   '`run` does not pass `ctx.key` on: send it to payco (Idempotency-Key), or use `ctx.fetch`.';
 
