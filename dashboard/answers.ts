@@ -133,6 +133,8 @@ export interface Jobs {
     readonly days: readonly {
       readonly date: string;
       readonly slots: readonly JobSlot[];
+      /** Slots that are over, and that no run began. */
+      readonly missed: number;
       readonly isCut?: true;
     }[];
   }[];

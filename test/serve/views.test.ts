@@ -6,8 +6,9 @@ import { get as httpGet, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
 import { limits } from '../../src/core/limits.ts';
-import { createSemel, day, hour, type Semel } from '../../src/index.ts';
+import { createSemel, day, hour, type Semel, week } from '../../src/index.ts';
 import { overrideStore } from '../../src/semel/index.ts';
 import type { Context } from '../../src/server/endpoint.ts';
 import { digestToken, type RunningServer, startServer } from '../../src/server/index.ts';
@@ -545,6 +546,52 @@ test('jobs show their slots by day', async () => {
   expect(body.dates).toHaveLength(3);
   expect(body.jobs).toMatchObject([{ job: 'digest', per: 'day' }]);
   expect(body.jobs[0].days.at(-1).slots).toMatchObject([{ state: 'succeeded', attempts: 1 }]);
+});
+
+test('a slot is on the day of its own zone, and is not late there', async () => {
+  const startedAt = Date.parse('2026-11-17T00:00Z');
+  let ms = 0;
+  const clock = { ...systemClock, now: () => startedAt + ms };
+  const store = memoryStore({ clock });
+  const semel = createSemel({ store, namespace: 'shop', clock, prune: false, onWarning: () => undefined });
+  const jobs = { angeles: day('America/Los_Angeles'), tokyo: day('Asia/Tokyo'), weekly: week('UTC') };
+  for (ms = 0; ms < 3 * 86_400_000; ms += 4 * 3_600_000)
+    for (const [name, per] of Object.entries(jobs)) {
+      // 20:00 in Los Angeles, 05:00 in Tokyo.
+      const isDue = ms % 86_400_000 === (name === 'tokyo' ? 20 : 4) * 3_600_000;
+      const at = new Date(startedAt + ms);
+      if (isDue) await semel.job(name, { per }, async () => 'sent').run({ at });
+    }
+  const now = vi.spyOn(Date, 'now').mockImplementation(() => Date.parse('2026-11-19T21:00Z'));
+  ends.push(() => now.mockRestore());
+  const { signal } = new AbortController();
+  const space = { engine: { store, namespace: 'shop' } };
+  const { dates, jobs: shown } = (await listJobs({ days: '5' }, { space, signal } as unknown as Context)) as {
+    dates: string[];
+    jobs: {
+      job: string;
+      days: { date: string; missed: number; slots: { slot: string; isLate: boolean }[] }[];
+    }[];
+  };
+  expect(dates.at(-1)).toBe('2026-11-20');
+  const slotsOf = (name: string) =>
+    shown
+      .find(({ job }) => job === name)!
+      .days.flatMap(({ date, slots }) =>
+        slots.map(({ slot, isLate }) => `${date}: ${slot}${isLate ? ' late' : ''}`),
+      );
+  expect(slotsOf('angeles')).toEqual([
+    '2026-11-16: 2026-11-16',
+    '2026-11-17: 2026-11-17',
+    '2026-11-18: 2026-11-18',
+  ]);
+  expect(slotsOf('tokyo')).toEqual([
+    '2026-11-18: 2026-11-18',
+    '2026-11-19: 2026-11-19',
+    '2026-11-20: 2026-11-20',
+  ]);
+  expect(slotsOf('weekly')).toEqual(['2026-11-16: 2026-W47']);
+  expect(shown.flatMap(({ days }) => days.filter(({ missed }) => missed > 0))).toEqual([]);
 });
 
 test('an outbox shows what is staged; a ledger without one says so', async () => {

@@ -1,10 +1,11 @@
-// The jobs of a namespace, and what became of their slots in the last days. Keys of slots begin with their day, so that each day
-// of a job is one short read.
+// The jobs of a namespace, and what became of their slots in the last days. Keys of slots begin with their day in UTC, so that each
+// day of a job is one short read; they are shown on the day of their own zone.
 
 import type { Page, StoredRecord } from '../../store/store.ts';
 import type { Context } from '../endpoint.ts';
 import { object, type Read, text } from '../exchange/schema.ts';
 import { listContracts } from './contracts.ts';
+import { countMissed, dateOf, isLateStart, type SlotTime, slotTimeOf } from './job-slots.ts';
 import { createQueue } from './queue.ts';
 
 export const jobsQuery = object(
@@ -21,7 +22,7 @@ interface JobSlotInfo {
   readonly startedAt: Date;
   readonly settledAt: Date | undefined;
   readonly attempts: number;
-  /** It began after its slot was over. */
+  /** It began when its slot was over. */
   readonly isLate: boolean;
 }
 
@@ -41,32 +42,71 @@ export async function listJobs(query: Read<typeof jobsQuery>, context: Context):
 
 async function readJobs(query: Read<typeof jobsQuery>, context: Context): Promise<object> {
   const days = Math.min(31, Number(query.days ?? '14'));
-  const today = Date.now();
-  const dates = Array.from({ length: days }, (_, n) => dateOf(today - (days - 1 - n) * dayMs));
+  const now = Date.now();
   const names = await listContracts(context.space, 'run.', maxJobs);
-  const jobs: object[] = [];
   const left = { slots: maxSlots };
-  for (const contract of names.slice(0, maxJobs)) jobs.push(await readJob(context, contract, dates, left));
-  return { dates, jobs, ...(names.length > maxJobs ? { isCut: true } : {}) };
+  // The local day of a slot is the one of UTC, or the one before or after it.
+  const read = Array.from({ length: days + 3 }, (_, n) => dateOf(now + (1 - (days + 2 - n)) * dayMs));
+  const jobs: Job[] = [];
+  for (const contract of names.slice(0, maxJobs)) jobs.push(await readJob(context, contract, read, left));
+  // East of Greenwich it may be tomorrow.
+  const tomorrow = dateOf(now + dayMs);
+  const isAhead = jobs.some(({ slots }) => slots.some(({ date }) => date === tomorrow));
+  const dates = Array.from({ length: days }, (_, n) =>
+    dateOf(now - (days - 1 - n - (isAhead ? 1 : 0)) * dayMs),
+  );
+  return {
+    dates,
+    jobs: jobs.map((job) => showJob(job, dates, now)),
+    ...(names.length > maxJobs ? { isCut: true } : {}),
+  };
 }
 
 const dayMs = 86_400_000;
-const dateOf = (at: number) => new Date(at).toISOString().slice(0, 10);
+
+interface Job {
+  readonly contract: string;
+  readonly job: string;
+  readonly per: string | undefined;
+  readonly slots: readonly (JobSlotInfo & { readonly date: string; readonly time: SlotTime | undefined })[];
+  /** The oldest slot that the ledger knows. */
+  readonly first: SlotTime | undefined;
+  /** Local days of which not all slots were read. */
+  readonly cut: ReadonlySet<string>;
+}
+
+function showJob(
+  { contract, job, per, slots, first, cut }: Job,
+  dates: readonly string[],
+  now: number,
+): object {
+  const times = slots.flatMap(({ time }) => (time === undefined ? [] : [time]));
+  const missed = cut.size > 0 ? new Map<string, number>() : countMissed(per, dates, times, first, now);
+  const days = dates.map((date) => ({
+    date,
+    slots: slots.filter((slot) => slot.date === date).map(({ date: _, time: __, ...slot }) => slot),
+    missed: missed.get(date) ?? 0,
+    ...(cut.has(date) ? { isCut: true } : {}),
+  }));
+  return { contract, job, per, days };
+}
 
 async function readJob(
   context: Context,
   contract: string,
   dates: readonly string[],
   left: { slots: number },
-): Promise<object> {
+): Promise<Job> {
   const { signal } = context;
   const { store, namespace } = context.space.engine;
   let per: string | undefined;
   let job = contract.slice('run.'.length);
-  const toSlot = (record: StoredRecord, date: string): JobSlotInfo => {
+  const toSlot = (record: StoredRecord, utc: string): Job['slots'][number] => {
     const args = parse(record.args);
-    if (typeof args.per === 'string') per = args.per;
+    const unit = typeof args.per === 'string' ? args.per : undefined;
+    per = unit ?? per;
     if (typeof args.job === 'string') job = args.job;
+    const time = slotTimeOf(contract, record.key, args.slot);
     return {
       key: record.key,
       slot: typeof args.slot === 'string' ? args.slot : record.key,
@@ -74,28 +114,39 @@ async function readJob(
       startedAt: new Date(record.createdAt),
       settledAt: record.settledAt === null ? undefined : new Date(record.settledAt),
       attempts: record.attempts,
-      isLate: args.per === 'day' && dateOf(record.createdAt) > date,
+      isLate: time !== undefined && isLateStart(unit, time, record.createdAt),
+      date: time === undefined ? utc : dateOf(time.wall),
+      time,
     };
   };
-  const read = async (date: string) => {
-    const slots: JobSlotInfo[] = [];
+  const cut = new Set<string>();
+  const read = async (utc: string) => {
+    const slots: Job['slots'][number][] = [];
     let after: string | undefined;
     do {
-      if (left.slots <= 0 || signal.aborted) return { date, slots, isCut: true };
+      if (left.slots <= 0 || signal.aborted) {
+        cut.add(utc);
+        return slots;
+      }
       const page: Page<StoredRecord> = await store.list({
-        ...{ namespace, contract, prefix: `${contract}/${date}`, limit: slotsAtOnce },
+        ...{ namespace, contract, prefix: `${contract}/${utc}`, limit: slotsAtOnce },
         ...(after === undefined ? {} : { after }),
       });
-      for (const record of page.items) slots.push(toSlot(record, date));
+      for (const record of page.items) slots.push(toSlot(record, utc));
       left.slots -= page.items.length;
       after = page.next;
     } while (after !== undefined && slots.length < maxSlotsPerDay);
-    return { date, slots, ...(after === undefined ? {} : { isCut: true }) };
+    if (after !== undefined) for (const { date } of slots) cut.add(date);
+    return slots;
   };
-  const byDay: object[] = [];
+  const oldest = (await store.list({ namespace, contract, limit: 1 })).items.map((record) =>
+    toSlot(record, ''),
+  );
+  const slots: Job['slots'][number][] = [];
   for (let from = 0; from < dates.length; from += daysAtOnce)
-    byDay.push(...(await Promise.all(dates.slice(from, from + daysAtOnce).map(read))));
-  return { contract, job, per, days: byDay };
+    for (const those of await Promise.all(dates.slice(from, from + daysAtOnce).map(read)))
+      slots.push(...those);
+  return { contract, job, per, slots, first: oldest[0]?.time, cut };
 }
 
 /** As `semel ls` says it: a failed run may run again, and still counts as a failure. */
