@@ -33,7 +33,7 @@ export function runBatch<Item, Value>(
         next: 'Write batch(name, items, {}, async (item, ctx) => …).',
       },
     );
-  const { id, concurrency, signal, maxProblems, onProgress, onItem, ...rest } = options;
+  const { id, transaction, concurrency, signal, maxProblems, onProgress, onItem, ...rest } = options;
   const { conversation, turn, run, at, again, notAfter, permissions, caller, ...terms } = rest;
   // What `undefined` means is up to each option; leaving it out means the default.
   const call = withoutUndefined({ conversation, turn, run, at, again, notAfter, permissions, caller });
@@ -44,10 +44,8 @@ export function runBatch<Item, Value>(
     name,
     run: work,
   } as ToolDefinition<Item, Value>);
-  const each = { id, concurrency, signal, maxProblems, onProgress, onItem, ...call } as EachOptions<
-    Item,
-    never
-  >;
+  const own = { id, transaction, concurrency, signal, maxProblems, onProgress, onItem };
+  const each = { ...own, ...call } as EachOptions<Item, never>;
   return runEach(semel, tool as never, items, each);
 }
 

@@ -6,7 +6,14 @@ import { systemClock, toInstant } from '../core/clock.ts';
 import { checkKnown, fieldNames } from '../core/contract/known-fields.ts';
 import { type ContractPer, calendarSlot } from '../core/contract/period.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
-import { ambient, type CallOptions, engineOf, type ToolFunction } from '../semel/index.ts';
+import {
+  ambient,
+  type CallerTransaction,
+  type CallOptions,
+  callInTransaction,
+  engineOf,
+  type ToolFunction,
+} from '../semel/index.ts';
 import {
   type BatchProgress,
   type BatchReport,
@@ -24,6 +31,11 @@ export interface EachOptions<Item, Value> extends Omit<CallOptions, 'key' | 'too
    * of that item. It counts for the period of the tool's `per`, such as this run or this day. Without it, the key is derived from the item, as for any call.
    */
   readonly id?: ((item: Item, index: number) => string | number | bigint) | undefined;
+  /**
+   * Runs each item in a transaction of your own, `(work) => db.transaction(work)`: its writes through `ctx.tx` and its record commit
+   * together. The ledger must be in the same database. With one connection, as on a SQLite handle: `concurrency: 1`.
+   */
+  readonly transaction?: CallerTransaction | undefined;
   /** How many items run at the same time; no more are read ahead. @default 16 */
   readonly concurrency?: number | undefined;
   /** Start no further items. Those that run finish. */
@@ -46,8 +58,22 @@ export async function runEach<Item, Value>(
 ): Promise<BatchReport<Item>> {
   const engine = engineOf(semel);
   const { name, per } = tool.contract;
-  const { id, concurrency = 16, signal, maxProblems, onProgress, onItem, ...callOptions } = options;
+  const {
+    id,
+    concurrency = 16,
+    signal,
+    maxProblems,
+    onProgress,
+    onItem,
+    transaction,
+    ...callOptions
+  } = options;
   checkKnown(`each() of ${name}`, options, optionNames, 'INVALID_ARGS');
+  if (transaction !== undefined && typeof transaction !== 'function')
+    throw new SemelError('INVALID_ARGS', `${name}: \`transaction\` is not a function.`, {
+      path: 'transaction',
+      next: 'Write transaction: (work) => db.transaction(work).',
+    });
   checkPositive(name, 'concurrency', concurrency);
   checkPositive(name, 'maxProblems', maxProblems ?? 1);
   const source = readInTurn(name, items, isStopped);
@@ -106,7 +132,7 @@ export async function runEach<Item, Value>(
       const key =
         id === undefined ? undefined : toKey(name, id(item, index), nameSlot(name, per, callOptions));
       const itemOptions = key === undefined ? callOptions : { ...callOptions, key };
-      const result = await tool.try(item, itemOptions);
+      const result = await callItem(item, itemOptions);
       return (isRefused(result) ? await findEarlier(item, itemOptions) : undefined) ?? result;
     } catch (error) {
       const refused = isSemelError(error)
@@ -118,6 +144,11 @@ export async function runEach<Item, Value>(
           });
       return { ok: false, error: refused, receipt: refused.receipt ?? emptyReceipt(name) };
     }
+  }
+
+  function callItem(item: Item, itemOptions: CallOptions): Promise<Result<Value>> {
+    if (transaction === undefined) return tool.try(item, itemOptions);
+    return callInTransaction(semel, tool, transaction, item, itemOptions) as Promise<Result<Value>>;
   }
 
   /** It cannot be called with these args, perhaps only since a deploy: what an earlier start left is reported. */
@@ -155,6 +186,7 @@ const optionNames = fieldNames<EachOptions<unknown, unknown>>({
   maxProblems: true,
   onProgress: true,
   onItem: true,
+  transaction: true,
   conversation: true,
   turn: true,
   run: true,

@@ -79,6 +79,8 @@ export function toOutcome<Item, Value>(
 function judge({ code, evidence }: SemelError, receipt: Receipt): ItemProblem<unknown>['is'] {
   // A person gave it up: it may have landed.
   if (uncertain.has(code) || evidence?.givenUp === true) return 'in doubt';
+  // Its transaction may have committed.
+  if (evidence?.mayLand === true) return 'in doubt';
   // The other call of its key may be an earlier start of the same item.
   if (code === 'KEY_CONFLICT' && evidence?.open === 'in doubt') return 'in doubt';
   if (!unstarted.has(code)) return 'failed';
@@ -103,7 +105,7 @@ const unstarted: ReadonlySet<ErrorCode> = new Set([
 
 /** The next item would end the same way. */
 export function concernsAll(error: SemelError | undefined): boolean {
-  return error !== undefined && general.has(error.code);
+  return error !== undefined && general.has(error.code) && error.evidence?.mayLand !== true;
 }
 
 const general: ReadonlySet<ErrorCode> = new Set([

@@ -1,13 +1,21 @@
 // One tool per receiver: which contract fields it accepts, and how it is called, with or without the caller's transaction. The
 // rules are those of every call.
 
-import { type AttemptContext, emptyReceipt, type Result } from '../call/index.ts';
+import type { AttemptContext, Result } from '../call/index.ts';
 import type { ContractDefinition } from '../core/contract/contract.ts';
 import { type Duration, durationMs, formatDuration } from '../core/contract/duration.ts';
-import { isSemelError, SemelError, withReceipt } from '../core/errors.ts';
+import { isSemelError, SemelError } from '../core/errors.ts';
 import { limits } from '../core/limits.ts';
 import type { Verification, VerifyContext } from '../core/verification.ts';
-import { type CallOptions, type Classify, type Semel, type ToolFunction, warnerOf } from '../semel/index.ts';
+import {
+  type CallerTransaction,
+  type CallOptions,
+  type Classify,
+  callInTransaction,
+  type Semel,
+  type ToolFunction,
+  warnerOf,
+} from '../semel/index.ts';
 
 /** The contract fields that say how a handler's effect may be repeated. */
 export interface ReceiverTerms
@@ -33,7 +41,7 @@ export interface ReceiverTerms
    * Runs the handler in a transaction of your own, `(work) => db.transaction(work)`: its writes through `ctx.tx` and the record commit
    * together. The ledger must be in the same database.
    */
-  readonly transaction?: <T>(work: (tx: unknown) => Promise<T>) => Promise<T>;
+  readonly transaction?: CallerTransaction;
   /** Gets every error that is answered with 5xx, and every doubt, with what the handler threw as its `cause`. @default console.error */
   readonly onError?: (error: SemelError) => void;
 }
@@ -44,8 +52,6 @@ export interface Receiver<Args> {
   call(args: Args, options?: CallOptions): Promise<Result>;
   report(error: SemelError): void;
 }
-
-type Transactional = { readonly inTransaction?: { try(...args: unknown[]): Promise<Result> } };
 
 /** The contract fields that the receiver sets itself. */
 export interface ReceiverTool<Args>
@@ -68,18 +74,14 @@ export function createReceiver<Args>(
     ...own,
     per: keepMs,
     ifBusy: 'fail',
-  } as never) as ToolFunction<Args, unknown> & Transactional;
+  } as never) as ToolFunction<Args, unknown>;
   warnOfSecond(semel, tool);
-  const { inTransaction } = tool;
-  if (transaction !== undefined && inTransaction === undefined)
-    refuse('transaction', 'This Semel instance has no transactions.', 'Pass what `createSemel()` returned.');
-
   return {
     tool,
     call: (args, options = {}) =>
       transaction === undefined
         ? tool.try(args, options)
-        : callInside(tool, transaction, (tx) => inTransaction?.try(tx, args, options) as Promise<Result>),
+        : callInTransaction(semel, tool, transaction, args, options),
     report(error) {
       try {
         onError(error);
@@ -88,46 +90,6 @@ export function createReceiver<Args>(
       }
     },
   };
-}
-
-/** What is thrown has rolled the transaction back, so that nothing landed; the next request finds out about a lost commit. */
-async function callInside(
-  tool: ToolFunction<never, unknown>,
-  transaction: NonNullable<ReceiverTerms['transaction']>,
-  work: (tx: unknown) => Promise<Result>,
-): Promise<Result> {
-  const { name } = tool.contract;
-  let thrown: { readonly by: unknown } | undefined;
-  try {
-    const result: Result | undefined = await transaction(async (tx) => {
-      try {
-        thrown = undefined;
-        return await work(tx);
-      } catch (error) {
-        thrown = { by: error };
-        throw error;
-      }
-    });
-    // Without the compiler, the promise is easily forgotten: the request would be answered before its commit.
-    if (result === undefined)
-      refuse(
-        'transaction',
-        `${name}: \`transaction\` did not return what its work returned.`,
-        'Write transaction: (work) => db.transaction(work).',
-      );
-    return result;
-  } catch (error) {
-    const receipt = emptyReceipt(name);
-    if (isSemelError(error)) return { ok: false, error: withReceipt(error, receipt), receipt };
-    const refused =
-      thrown === undefined
-        ? new SemelError('STORE_UNAVAILABLE', `${name}: the transaction failed.`, {
-            next: 'It may have committed: the next call finds out.',
-            cause: error,
-          })
-        : new SemelError('NOT_LANDED', `${name}: its transaction was rolled back.`, { cause: error });
-    return { ok: false, error: withReceipt(refused, receipt), receipt };
-  }
 }
 
 /** Records are found by the name: a second handler under it would never run for what the first one has handled. */

@@ -123,7 +123,11 @@ export class TimerList {
     this.#isFiring = true;
     const now = this.#clock.mono();
     try {
-      for (let { first } = this.#timers; first !== undefined && first.dueAt <= now; { first } = this.#timers) {
+      for (
+        let { first } = this.#timers;
+        first !== undefined && first.dueAt <= now;
+        { first } = this.#timers
+      ) {
         this.remove(first);
         first.onDue();
       }

@@ -2,6 +2,7 @@
 
 export { type Ambient, ambient, findInstant, namedCaller, nobody, runAs } from '../call/index.ts';
 export type { Begun, OpenAttempt } from './begin.ts';
+export { type CallerTransaction, callInTransaction } from './caller-transaction.ts';
 export { noOptions } from './calls/call-identity.ts';
 export type { KeyInfo } from './calls/key-info.ts';
 export { toRecordedCall } from './calls/recorded-call.ts';
