@@ -421,6 +421,37 @@ test('a step of a job is refused once its lease is over', async () => {
   expect((await step()).body.outcome).toBe('execute');
 });
 
+test('a step of a job waits for one that somebody else computes', async () => {
+  const { store } = openLedger();
+  const { post } = await open(store);
+  const { attempt } = (await post('jobs/begin', nightly)).body;
+  const step = (more = {}) => post('jobs/step', { attempt, kind: 'step', name: 'draft', ...more });
+  const first = (await step()).body;
+  expect(await step()).toMatchObject({ status: 409, body: { code: 'IN_FLIGHT' } });
+  const waiting = step({ waitMs: 60_000 });
+  await post('settle', { attempt: first.attempt, outcome: 'succeeded', value: 'text' });
+  expect((await waiting).body).toMatchObject({ outcome: 'replay', value: 'text' });
+});
+
+test('a step of a job that was taken over while it waited is not begun', async () => {
+  const { store, sleep, faults } = openLedger();
+  const { post } = await open(store);
+  const run = (await post('jobs/begin', nightly)).body;
+  const step = (attempt: string, more = {}) =>
+    post('jobs/step', { attempt, kind: 'step', name: 'draft', ...more });
+  expect((await step(run.attempt)).body.outcome).toBe('execute');
+  const isAsked = gate();
+  faults.onClaimed = async () => isAsked.pass();
+  const waiting = step(run.attempt, { waitMs: 60_000 });
+  await isAsked.passed;
+  faults.onClaimed = undefined;
+  sleep(61_000);
+  const next = (await post('jobs/begin', nightly)).body;
+  expect(next.outcome).toBe('execute');
+  expect(await waiting).toMatchObject({ status: 409, body: { code: 'LEASE_LOST' } });
+  expect((await step(next.attempt)).body.outcome).toBe('execute');
+});
+
 test.each([
   ['lost', 'lock.'],
   ['not sent', 'lock.'],

@@ -43,7 +43,7 @@ from .encoding import encode, encode_result, restore
 from .errors import ContractInvalid, Failed, NotCanonical, SemelError, Unrecorded
 from .identity import within
 from .lease import AsyncHeartbeat, Heartbeat, Lease, Moment
-from .tools import Duration, _Shape, check_name, milliseconds
+from .tools import DEFAULT_WAIT, Duration, _Shape, check_name, milliseconds
 from .transport import Request
 
 R = TypeVar("R")
@@ -124,7 +124,8 @@ class _Run:
             body["args"] = encode(args, f"{name}: args")
         if _path.get() and kind == "step":
             body["in"] = list(_path.get())
-        return Call(f"{self._name}: {name}", "/v1/jobs/step", body, 0.0, self._client, returns)
+        # The lease of a step can end after that of its run: whoever goes on waits for it.
+        return Call(f"{self._name}: {name}", "/v1/jobs/step", body, DEFAULT_WAIT, self._client, returns)
 
     def _settle(self, ended: Ended, hold: bool, took: float, patience: float = 60.0) -> Talk[None]:
         body: dict[str, Any] = {"attempt": self._ticket, "outcome": ended.outcome}

@@ -24,7 +24,7 @@ Effect = Literal["read", "write-idempotent", "write-non-idempotent", "irreversib
 Duration = str | int | datetime.timedelta
 
 _CALENDAR = ("minute", "hour", "day", "week", "month")
-_DEFAULT_WAIT = 600.0
+DEFAULT_WAIT = 600.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -321,7 +321,7 @@ def tool(
     }
     given = {field: value for field, value in terms.items() if value is not None}
     policy = None if not given else {"effect": "write-non-idempotent", **given}
-    seconds = _DEFAULT_WAIT if wait is None else wait
+    seconds = DEFAULT_WAIT if wait is None else wait
 
     def decorate(fn: Callable[..., Any]) -> Any:
         binds = "class" if isinstance(fn, classmethod) else "nothing" if isinstance(fn, staticmethod) else "instance"
@@ -372,7 +372,7 @@ def once(
     window: Duration | None = None,
     lease: Duration | None = None,
     timeout: Duration | None = None,
-    wait: float = _DEFAULT_WAIT,
+    wait: float = DEFAULT_WAIT,
     client: Client | None = None,
     again: str | None = None,
 ) -> R:
@@ -393,7 +393,7 @@ async def once_async(
     window: Duration | None = None,
     lease: Duration | None = None,
     timeout: Duration | None = None,
-    wait: float = _DEFAULT_WAIT,
+    wait: float = DEFAULT_WAIT,
     client: Client | None = None,
     again: str | None = None,
 ) -> R:

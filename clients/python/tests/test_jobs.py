@@ -37,6 +37,41 @@ def blog(job: semel.JobContext) -> str:
 print(blog.run().status)
 """
 
+INSIDE = """
+import asyncio, os, signal, sys, time
+import semel
+
+kind, how = sys.argv[1], sys.argv[2]
+
+def note(text):
+    with open(os.environ["FOLDER"] + "/effects", "a") as file:
+        file.write(text + "\\n")
+
+def draft():
+    note("draft")
+    if how == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+async def draft_async():
+    draft()
+
+if kind == "sync":
+    @semel.job("inside.sync", per="ever", lease="10s")
+    def job(context: semel.JobContext) -> str:
+        # The lease of the step ends this much later than that of the run.
+        time.sleep(2.5 if how == "die" else 0)
+        context.step("draft", draft)
+        return "done"
+    print(job.run().status)
+else:
+    @semel.job("inside.async", per="ever", lease="10s")
+    async def job(context: semel.AsyncJobContext) -> str:
+        await asyncio.sleep(2.5 if how == "die" else 0)
+        await context.step("draft", draft_async)
+        return "done"
+    print(asyncio.run(job.run()).status)
+"""
+
 TYPESCRIPT = """
 import { appendFileSync } from 'node:fs';
 const { createSemel, day } = await import(process.env.TEST_DOOR);
@@ -167,6 +202,30 @@ class Jobs(Place):
             held.run(at=MORNING)
         with self.assertRaises(semel.InDoubt):
             held.run(at=MORNING)
+
+    def test_a_run_waits_for_the_step_that_its_predecessor_died_in(self) -> None:
+        kinds = ("sync", "async")
+        for died in [self.start(INSIDE, kind, "die") for kind in kinds]:
+            _, err = died.communicate(timeout=100)
+            self.assertEqual(died.returncode, -signal.SIGKILL, err)
+        for kind in kinds:
+            said = "busy"
+            while said == "busy":
+                said = self.finish(self.start(INSIDE, kind, "live"))
+            self.assertEqual(said, "executed")
+        self.assertEqual(self.effects, ["draft"] * 4)
+
+    def test_a_step_that_calls_itself_does_not_wait_for_itself(self) -> None:
+        @semel.job("own", per="ever")
+        def own(job: semel.JobContext) -> str:
+            def outer() -> str:
+                with self.assertRaises(semel.Reentrant):
+                    job.once("own.mail", lambda: None)
+                return "sent"
+
+            return job.once("own.mail", outer)
+
+        self.assertEqual(own.run().value, "sent")
 
     @unittest.skipUnless("TEST_DOOR" in os.environ, "needs the built library")
     def test_python_and_typescript_share_a_job_killed_in_turn(self) -> None:

@@ -207,12 +207,19 @@ export interface DetachedStep {
   readonly in?: readonly string[];
 }
 
+/** How long to wait for another holder, and what ends the wait. */
+export interface DetachedWait {
+  readonly waitMs: number;
+  readonly signal: AbortSignal;
+}
+
 /** A step of a run, or an effect that lands once per run, or once ever with an id. */
 export function detachStep(
   semel: Semel,
   run: Extract<JobTool, { kind: 'run' }>,
   { kind, name, args, in: path = [] }: DetachedStep,
   claimant: Claimant,
+  wait?: DetachedWait,
 ): Promise<DetachedClaim | Result> {
   const windowMs = run.stepWindowMs;
   const options = { run: run.run };
@@ -222,7 +229,8 @@ export function detachStep(
       ...(path.length === 0 ? {} : { in: path }),
       ...(args === undefined ? {} : { args }),
     };
-    return detachTool(semel, { kind, name, leaseMs: run.leaseMs, windowMs }, identity, options, claimant);
+    const tool: JobTool = { kind, name, leaseMs: run.leaseMs, windowMs };
+    return detachTool(semel, tool, identity, options, claimant, wait);
   }
   if (isReserved(name))
     throw new SemelError('INVALID_ARGS', `${name} is a name of semel's own.`, {
@@ -232,7 +240,7 @@ export function detachStep(
   const contract = contractName(undefined, name);
   const per = args === undefined ? 'run' : 'ever';
   const tool: JobTool = { kind, name: contract, per, windowMs };
-  return detachTool(semel, tool, args ?? { effect: contract }, options, claimant);
+  return detachTool(semel, tool, args ?? { effect: contract }, options, claimant, wait);
 }
 
 async function detachTool(
@@ -241,13 +249,19 @@ async function detachTool(
   args: unknown,
   options: CallOptions,
   claimant: Claimant,
+  wait?: DetachedWait,
 ): Promise<DetachedClaim | Result> {
   const engine = engineOf(semel);
   const make = (() => defineTool(semel, tool)) as unknown as MakeTool<unknown>;
   const call = await withTool(make, (made) => engine.makeCall(made, args, options));
   const { contract } = call.tool;
-  const busy = call.with({ tool: { ...call.tool, contract: { ...contract, ifBusy: 'fail' } } });
-  const begun = await engine.pipeline.detach(busy, claimant);
+  const terms =
+    wait === undefined ? { ifBusy: 'fail' as const } : { ifBusy: 'wait' as const, waitMs: wait.waitMs };
+  const patient = call.with({
+    tool: { ...call.tool, contract: { ...contract, ...terms } },
+    ...(wait === undefined ? {} : { signal: wait.signal }),
+  });
+  const begun = await engine.pipeline.detach(patient, claimant);
   if (!begun.execute) return begun.result;
   const { ticket, record } = begun.attempt;
   if (ticket === undefined || record === undefined)
@@ -255,7 +269,8 @@ async function detachTool(
   return { tool, ticket, record };
 }
 
-async function release(semel: Semel, { tool, ticket }: DetachedClaim): Promise<void> {
+/** Gives back what has not begun. */
+export async function release(semel: Semel, { tool, ticket }: DetachedClaim): Promise<void> {
   const { pipeline, namespace }: Engine = engineOf(semel);
   const made = findJobTool(semel, tool);
   const callOf = (record: StoredRecord) =>

@@ -8,10 +8,12 @@ export { periodNamed } from '../slots/slot.ts';
 export type { Artifact, ArtifactOptions } from './artifact.ts';
 export {
   type DetachedClaim,
+  type DetachedWait,
   detachJob,
   detachStep,
   findJobTool,
   type JobTool,
+  release,
 } from './detached.ts';
 export { type JobContext, runFunction } from './run.ts';
 export type { Seed } from './seed.ts';

@@ -8,7 +8,7 @@ import { isRepeatable } from '../../core/contract/words.ts';
 import { SemelError } from '../../core/errors.ts';
 import { recordId } from '../../core/key/key.ts';
 import { limits } from '../../core/limits.ts';
-import { findJobTool } from '../../jobs/library/index.ts';
+import { type DetachedWait, findJobTool } from '../../jobs/library/index.ts';
 import type { FilePolicy } from '../../mcp/index.ts';
 import { type CallOptions, nobody, noOptions, runAs, toRecordedCall } from '../../semel/index.ts';
 import type { StoredRecord } from '../../store/store.ts';
@@ -190,21 +190,15 @@ async function beginAs(body: Read<typeof beginBody>, context: Context, isStep: b
   const start = async () => {
     const { makeCall, pipeline } = space.engine;
     const claimant = { owner: ownerOf(body, context), token: body.token, hasLeft: () => context.hasLeft };
-    const { waitMs = 0, dispatch } = body;
-    const { namespace } = space.engine;
-    if (waitMs === 0 || !waiters.take(namespace))
-      return pipeline.detach(await makeCall(tool, args, callOptions(body), hurry(dispatch)), claimant);
-    try {
+    const { waitMs, dispatch } = body;
+    return whileWaiting(waitMs, context, async (wait) => {
+      if (wait === undefined)
+        return pipeline.detach(await makeCall(tool, args, callOptions(body), hurry(dispatch)), claimant);
       const made = await makeCall(tool, args, callOptions(body));
-      // Only a call that waits is ended by its signal: any other asks once whether somebody still wants its answer.
-      const waiting = {
-        tool: onTerms(made.tool, dispatch, { ifBusy: 'wait', waitMs }),
-        signal: context.signal,
-      };
-      return await pipeline.detach(made.with(waiting), claimant);
-    } finally {
-      waiters.leave(namespace);
-    }
+      const terms = { ifBusy: 'wait', waitMs: wait.waitMs } as const;
+      const waiting = { tool: onTerms(made.tool, dispatch, terms), signal: wait.signal };
+      return pipeline.detach(made.with(waiting), claimant);
+    });
   };
   const begun = await runAs(nobody, () =>
     handoff === undefined
@@ -216,6 +210,22 @@ async function beginAs(body: Read<typeof beginBody>, context: Context, isStep: b
 }
 
 const waiters = createPlaces(limits.waitingCalls);
+
+/** Without a wait where the request asks for none, and where all places are taken. */
+export async function whileWaiting<Answer>(
+  waitMs = 0,
+  context: Context,
+  ask: (wait: DetachedWait | undefined) => Promise<Answer>,
+): Promise<Answer> {
+  const { namespace } = context.space.engine;
+  if (waitMs === 0 || !waiters.take(namespace)) return ask(undefined);
+  try {
+    // Only a call that waits is ended by its signal: any other asks once whether somebody still wants its answer.
+    return await ask({ waitMs, signal: context.signal });
+  } finally {
+    waiters.leave(namespace);
+  }
+}
 
 type Terms = Pick<Contract, 'ifBusy' | 'waitMs'>;
 

@@ -1,6 +1,8 @@
 // Jobs over HTTP: a client that gets the slot of a job runs it, with steps, and reports by its tickets as for any call.
 
+import type { Ticket } from '../../call/index.ts';
 import { SemelError } from '../../core/errors.ts';
+import { recordId } from '../../core/key/key.ts';
 import {
   cron,
   type DetachedClaim,
@@ -8,8 +10,10 @@ import {
   detachStep,
   type JobOptions,
   periodNamed,
+  release,
   shownOwner,
 } from '../../jobs/library/index.ts';
+import type { Semel } from '../../semel/index.ts';
 import type { Context } from '../endpoint.ts';
 import {
   anything,
@@ -22,10 +26,10 @@ import {
   type Read,
   text,
 } from '../exchange/schema.ts';
-import { beginBody, ownerOf, toAnswer } from './calls.ts';
+import { beginBody, ownerOf, toAnswer, whileWaiting } from './calls.ts';
 import type { Tickets } from './ticket.ts';
 
-const { token, worker } = beginBody.fields;
+const { token, worker, waitMs } = beginBody.fields;
 
 const calendar = ['minute', 'hour', 'day', 'week', 'month'] as const;
 
@@ -59,6 +63,7 @@ export const jobStepBody = object(
     in: list(text({ max: 200 }), { max: 20, about: 'The names of the steps around it.' }),
     token,
     worker,
+    waitMs,
   },
 );
 
@@ -108,18 +113,17 @@ export async function beginJobStep(body: Read<typeof jobStepBody>, context: Cont
       path: 'attempt',
       next: 'Send the `attempt` of the answer to /v1/jobs/begin, unchanged.',
     });
-  // A program that was taken over must start nothing more.
-  const record = await semel.records.get(ticket.key);
-  if (record?.status !== 'running' || record.fence !== ticket.fence)
-    throw new SemelError('LEASE_LOST', `${job.job}: another worker has taken this run over.`);
-  // The lock's is over too, and the run of another slot may have it.
-  if (record.lapsed)
-    throw new SemelError('LEASE_LOST', `${job.job}: its lease is over.`, {
-      next: 'Renew `lock` and `attempt`, and go on if both are held.',
-    });
+  await checkHeld(semel, job, ticket);
   const claimant = { owner: ownerOf(body, context), token: body.token };
-  const claimed = await detachStep(semel, job, body, claimant);
+  const claimed = await whileWaiting(body.waitMs, context, (wait) =>
+    detachStep(semel, job, body, claimant, wait),
+  );
   if (!('ticket' in claimed)) return toAnswer(claimed);
+  if (body.waitMs !== undefined)
+    await checkHeld(semel, job, ticket).catch(async (error) => {
+      await release(semel, claimed);
+      throw error;
+    });
   const { attempts: number, fence, key: recordKey } = claimed.record;
   const leaseMs = 'leaseMs' in claimed.tool ? claimed.tool.leaseMs : 60_000;
   return {
@@ -129,8 +133,21 @@ export async function beginJobStep(body: Read<typeof jobStepBody>, context: Cont
     number,
     fence,
     recordKey,
+    recordId: recordId(semel.namespace, recordKey),
     leaseMs,
   };
+}
+
+/** A program that was taken over must start nothing more. */
+async function checkHeld(semel: Semel, { job }: { readonly job: string }, ticket: Ticket): Promise<void> {
+  const record = await semel.records.get(ticket.key);
+  if (record?.status !== 'running' || record.fence !== ticket.fence)
+    throw new SemelError('LEASE_LOST', `${job}: another worker has taken this run over.`);
+  // The lock's is over too, and the run of another slot may have it.
+  if (record.lapsed)
+    throw new SemelError('LEASE_LOST', `${job}: its lease is over.`, {
+      next: 'Renew `lock` and `attempt`, and go on if both are held.',
+    });
 }
 
 function ticketOf({ tool, ticket }: DetachedClaim, tickets: Tickets): Promise<string> {
