@@ -11,6 +11,7 @@ import { findDrift } from '../core/key/identity.ts';
 import { recordId } from '../core/key/key.ts';
 import { checkText } from '../core/text.ts';
 import { toAnswer } from '../ledger/index.ts';
+import { hasSettledStaged } from '../rules/state.ts';
 import { type CallOptions, type Engine, engineOf, type ToolFunction } from '../semel/index.ts';
 import type { Intent, OutboxRow } from '../store/outbox.ts';
 import type { StoredRecord } from '../store/store.ts';
@@ -78,11 +79,19 @@ export async function stage(
     const call = await findFirst(engine, tx, made);
     const intent = toIntent(call, group, notBeforeMs);
     const about = { key: call.key, id: recordId(call.namespace, call.key) };
+    let known: readonly StoredRecord[] = [];
     let delivered: StoredRecord | undefined;
-    const found = await transactions.stage(tx, intent, (records) => {
-      delivered = records.find((record) => isDelivered(call, record));
-      return delivered === undefined;
-    });
+    const add = () =>
+      transactions.stage(tx, intent, (records) => {
+        known = records;
+        delivered = records.find((record) => isDelivered(call, record));
+        return delivered === undefined;
+      });
+    let found = await add();
+    if (found !== undefined && 'existing' in found && isOfBefore(call, found.existing, known)) {
+      await transactions.unstage(tx, found.existing.n);
+      found = await add();
+    }
     if (found === undefined)
       return { ...about, status: 'delivered', drift: findDrift(delivered?.content ?? null, call.content()) };
     wakeRelays(engine.store);
@@ -171,6 +180,17 @@ function isDelivered(call: Call, record: StoredRecord): boolean {
   if (answer.is !== 'replay' || record.status !== 'succeeded') return false;
   refuseStrictDrift(call, record);
   return true;
+}
+
+/** The row waits only to be removed: an expired record answers for it, but not for what is staged now. */
+function isOfBefore(call: Call, { stagedAt }: OutboxRow, records: readonly StoredRecord[]): boolean {
+  return records.some(
+    (record) =>
+      record.expired &&
+      hasSettledStaged(record, stagedAt) &&
+      toAnswer(record, call).is === 'replay' &&
+      call.findConflict(record).length === 0,
+  );
 }
 
 /** The content fields that differ from the staged intent. Throws if it is a different intent. */

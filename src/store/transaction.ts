@@ -20,6 +20,8 @@ export interface Transactions {
     intent: Intent,
     mayStage: (records: readonly StoredRecord[]) => boolean,
   ): Promise<{ readonly n: number } | { readonly existing: OutboxRow } | undefined>;
+  /** Removes a row, in the caller's transaction. */
+  unstage(tx: unknown, n: number): Promise<void>;
   noteDrift(tx: unknown, n: number, fields: readonly string[]): Promise<void>;
 }
 

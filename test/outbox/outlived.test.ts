@@ -190,6 +190,19 @@ describe.each(places)('$name', ({ open }) => {
     expect(sent).toEqual(['ada', 'ada']);
   });
 
+  test('what is staged again after the window is not taken for the row that the record answers for', async () => {
+    await using at = await open({ cache: false });
+    const { tool, sent } = mailer(at.semel, undefined, ['body']);
+    await at.transaction((tx) => tool.stage(tx, ada, inRun));
+    await tool(ada, inRun);
+    await windowIsOver(at, await keyOf(at));
+    const again = await at.transaction((tx) => tool.stage(tx, ada, inRun));
+    expect(again.status).toBe('staged');
+    expect(await at.rows()).toHaveLength(1);
+    expect(await at.semel.outbox.drain()).toMatchObject({ delivered: 1 });
+    expect(sent).toEqual(['ada', 'ada']);
+  });
+
   test('what comes too late, and was done in time, is delivered', async () => {
     await using at = await open({ cache: false });
     const { tool, sent } = mailer(at.semel, undefined, ['body']);

@@ -62,6 +62,10 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
     `SELECT semel.stage_new(${newList}, ${schemaVersion}) AS answer, pg_catalog.pg_backend_pid()::text AS pid`,
   );
   const driftText = qualify(schema, 'SELECT semel.note_drift($1::text::bigint, $2::text)::text AS answer');
+  const unstageText = qualify(
+    schema,
+    'DELETE FROM semel.outbox WHERE n OPERATOR(pg_catalog.=) $1::text::bigint RETURNING n::text AS answer',
+  );
   let knownPlace: string | undefined;
 
   return {
@@ -107,6 +111,9 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
           next: 'Nothing was staged. Roll the transaction back, and remove the trigger or policy from the table.',
         },
       );
+    },
+    async unstage(tx, n) {
+      await send(adaptTransaction(tx), unstageText, [String(n)]);
     },
     async noteDrift(tx, n, fields) {
       await send(adaptTransaction(tx), driftText, [String(n), JSON.stringify(fields)]);

@@ -48,6 +48,8 @@ export function sqliteTransactions(ledger: Ledger): Transactions {
           });
         }),
       ),
+    unstage: (tx, n) =>
+      inSavepoint(tx, async (session) => step(session, () => void session.outbox.remove(n))),
     noteDrift: (tx, n, fields) =>
       inSavepoint(tx, async (session) => step(session, () => session.outbox.noteDrift(n, fields))),
   };
