@@ -17,6 +17,7 @@ import {
   quietAtOf,
 } from './log.ts';
 import { stepsLandOnce, toldOfItsSteps } from './told-steps.ts';
+import { ownKeyMark } from './wire.ts';
 import { toldOfItsWrite } from './writes.ts';
 
 /** What the provider's window leaves for a request on its way, besides the attempt's own timeout. */
@@ -88,6 +89,7 @@ function uncovered(ended: Ended, known: KeyLog, earlier: Effect, later: Effect):
       (earlier.fence === later.fence ||
         known.attempts.some(({ fence, unbounded }) => unbounded && between(fence))));
   if (accepted) return undefined;
+  if (isOwnKeyOfTheDead(known, earlier)) return undefined;
   // Under a key that an SDK made up, too, the target knows the second as long as it remembers the first.
   const isSameKey = earlier.providerKey !== undefined && earlier.providerKey === later.providerKey;
   const isKeyed = contract.rerunWithinMs !== null || isSameKey;
@@ -102,6 +104,11 @@ function uncovered(ended: Ended, known: KeyLog, earlier: Effect, later: Effect):
     : isKeyed
       ? "the provider's memory was over"
       : 'no verdict, no acceptance';
+}
+
+/** An SDK of its own sent it under its own key, and its attempt never said that it had ended: nobody could know. */
+function isOwnKeyOfTheDead(known: KeyLog, { providerKey, fence }: Effect): boolean {
+  return providerKey?.startsWith(ownKeyMark) === true && attemptAt(known, fence)?.outcome === undefined;
 }
 
 /** The same for a target that honours keys: it was on its way for longer than the margin of its window. */

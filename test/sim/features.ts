@@ -82,6 +82,8 @@ const features: Readonly<Record<string, Has>> = {
   'provider: with sdkKey': ({ definition }) => definition.provider?.sdkKey !== undefined,
   'provider: a made-up key and no sdkKey': ({ definition: { provider } }, { parts }) =>
     provider !== undefined && provider.sdkKey === undefined && parts.some(({ madeUpKey }) => madeUpKey),
+  'provider: an SDK of its own that makes keys up': ({ definition: { provider } }, { parts }) =>
+    provider !== undefined && parts.some(({ way, madeUpKey }) => way === 'sdk' && madeUpKey),
   'run: an SDK of its own': by('sdk'),
   'run: ctx.fetch': by('fetch'),
   'run: an SDK, then ctx.fetch': by('sdk', 'fetch'),

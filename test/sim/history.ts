@@ -270,7 +270,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
         });
         if (plan === undefined) return undefined;
         const { contract } = worker.deployed(plan);
-        return toolFor(sim, plan, contract, worker, (key) => sweeping(plan, contract, worker, key()));
+        return toolFor(sim, plan, contract, worker, (mark) => sweeping(plan, contract, worker, mark()));
       }, chance.happens(0.8))
       .catch(ignored)
       .finally(() => {
@@ -279,8 +279,8 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
   }
 
   /** A run of a sweep stands for the call that the record was made for. */
-  async function sweeping(plan: Plan, contract: Contract, worker: Worker, key: string): Promise<CallLog> {
-    const recordKey = await recordKeyOf(sim, contract, key);
+  async function sweeping(plan: Plan, contract: Contract, worker: Worker, mark: string): Promise<CallLog> {
+    const recordKey = await recordKeyOf(sim, mark);
     const known = log.keyLog(recordKey);
     const first = known.wanted.get(known.attempts.at(-1)?.generation ?? 0) as CallLog;
     return {

@@ -11,7 +11,7 @@ import type { Target } from './world.ts';
 export interface Part {
   /** By an SDK of its own that semel never sees, or by `ctx.fetch`. */
   readonly way: 'sdk' | 'fetch';
-  /** The SDK on top of `ctx.fetch` makes a key up for each of its calls. */
+  /** The SDK makes a key up for each of its calls; one of its own then reads none of ours. */
   readonly madeUpKey: boolean;
   /** That SDK sends once more by itself where the answer says nothing. */
   readonly retries: boolean;
@@ -40,7 +40,7 @@ export const host = 'api.target.test';
 export function makePart(chance: Chance, way: Part['way'], optional: boolean): Part {
   return {
     way,
-    madeUpKey: way === 'fetch' && chance.happens(0.5),
+    madeUpKey: chance.happens(way === 'fetch' ? 0.5 : 0.15),
     retries: way === 'fetch' && chance.happens(0.3),
     optional,
   };
@@ -57,7 +57,12 @@ export function makeParts(chance: Chance): readonly Part[] {
     ['sdk', 'sdk'],
   ] as const);
   const isOptional = chance.happens(0.3);
-  return ways.map((way, at) => make(way, isOptional && at === 0));
+  const [first, ...rest] = ways.map((way, at) => make(way, isOptional && at === 0));
+  // What a run sends beside a key that it reads, nobody can see.
+  const isMadeUp = ways.every((way) => way === 'sdk') && first?.madeUpKey === true;
+  return [first as Part, ...rest].map((part) =>
+    part.way === 'sdk' ? { ...part, madeUpKey: isMadeUp } : part,
+  );
 }
 
 /** How all effects of a run are sent, where its author can say so. */

@@ -23,7 +23,7 @@ import type { Worker } from './worker.ts';
 import type { World } from './world.ts';
 
 /** The call that a run or a look belongs to, known from what the tool is given. */
-type CallOf = (key: () => string) => CallLog | Promise<CallLog>;
+type CallOf = (mark: () => string) => CallLog | Promise<CallLog>;
 
 export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker, callOf: CallOf): Tool {
   const { chance, scheduler, faults, log } = sim;
@@ -63,7 +63,7 @@ export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker
   return {
     contract,
     run: async (args: unknown, ctx: AttemptContext): Promise<unknown> => {
-      const call = await callOf(() => ctx.key);
+      const call = await callOf(() => ctx.mark());
       return whileRunning(log.attemptOf(call, ctx.fence), () => runTool(call, args, ctx));
     },
     prepare: plan.hasPrepare
@@ -76,13 +76,14 @@ export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker
       : undefined,
     verify: plan.hasVerify
       ? async (args: unknown, ctx: VerifyContext) =>
-          verify(sim, plan, contract, worker, await callOf(() => ctx.key), args, ctx)
+          verify(sim, plan, contract, worker, await callOf(() => ctx.mark()), args, ctx)
       : undefined,
     classify: plan.isOneRequest
       ? (error, seen) => (plan.classifies ? meaningOfCode(error) : undefined) ?? oneRequest(error, seen)
       : plan.classifies
         ? meaningOfCode
         : undefined,
+    keyUse: worker.keyUseOf(contract),
   } as Tool;
 }
 

@@ -4,7 +4,7 @@
 import type { AttemptContext } from '../../src/call/index.ts';
 import type { Contract } from '../../src/core/contract/contract.ts';
 import { isRepeatable } from '../../src/core/contract/words.ts';
-import { providerKey } from '../../src/core/key/key.ts';
+import { markText } from '../../src/core/key/key.ts';
 import { MaybeLanded, NotLanded, PartialSuccess, Rejected } from '../../src/core/signals.ts';
 import type { Chance } from './chance.ts';
 import type { Plan } from './contracts.ts';
@@ -47,7 +47,7 @@ export async function sendAll(run: Run): Promise<Value> {
   let value: Value | undefined;
   for (const [nth, part] of plan.parts.entries()) {
     if (plan.polite) run.ctx.signal.throwIfAborted();
-    const answer = part.way === 'sdk' ? await bySdk(run, nth) : await byFetch(run, nth, part);
+    const answer = part.way === 'sdk' ? await bySdk(run, nth, part) : await byFetch(run, nth, part);
     if (answer.kind === 'landed') value = { effect: answer.effect };
     else if (!part.optional)
       throw part.way === 'sdk' ? sdkError(run, answer, isOpen) : httpError(run, answer);
@@ -60,8 +60,12 @@ export async function sendAll(run: Run): Promise<Value> {
   return value as Value;
 }
 
-function bySdk(run: Run, nth: number): Promise<Answer> {
-  const { plan, contract, ctx } = run;
+/** Of a key that semel cannot see and that no re-run has. */
+export const ownKeyMark = 'own-';
+
+function bySdk(run: Run, nth: number, { madeUpKey }: Part): Promise<Answer> {
+  const { plan, contract, ctx, sim } = run;
+  if (madeUpKey) return send(run, nth, `${ownKeyMark}${sim.chance.below(0xffffffff)}`);
   const { provider } = contract;
   const isKeyed = provider !== undefined && provider.sentBy !== 'nobody';
   const key = plan.parts.length === 1 ? ctx.key : ctx.keyFor(`part ${nth}`);
@@ -294,17 +298,11 @@ const coded = (kind: Answer['kind']) =>
 const noConnection = () =>
   Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', syscall: 'connect' });
 
-/** Which record a run of a sweep belongs to: a sweep gives its tools no other hint than the key for the provider. */
-export async function recordKeyOf(
-  { log, host: store }: Sim,
-  { provider }: Contract,
-  key: string,
-): Promise<string> {
-  const format = provider?.format ?? ((uuid: string) => uuid);
+/** Which record a run of a sweep belongs to, by its mark: whoever reads its key counts as sending it. */
+export async function recordKeyOf({ log, host: store }: Sim, mark: string): Promise<string> {
   for (const known of log.keys.keys()) {
     const record = await store.look(known);
-    if (record !== undefined && format(providerKey(namespace, known, record.providerKeyFence)) === key)
-      return known;
+    if (record !== undefined && markText(namespace, known, record.providerKeyFence) === mark) return known;
   }
   throw new Error('A run of a sweep has no record.');
 }

@@ -1,6 +1,14 @@
 // One process of the simulation: the production ledger and pipeline, on a clock, chance and network of its own.
 
-import { type Call, createPipeline, type Pipeline, type StepWork, type Tool } from '../../src/call/index.ts';
+import {
+  type Call,
+  createPipeline,
+  type KeyUse,
+  newKeyUse,
+  type Pipeline,
+  type StepWork,
+  type Tool,
+} from '../../src/call/index.ts';
 import type { Clock, Random } from '../../src/core/clock.ts';
 import type { Contract } from '../../src/core/contract/contract.ts';
 import type { StandardSchema } from '../../src/core/contract/standard-schema.ts';
@@ -27,6 +35,8 @@ export interface Worker extends Owner {
   call(tool: Tool, schema: StandardSchema | undefined, args: unknown, options: CallOptions): Promise<Call>;
   /** What of a tool this process was started with. */
   deployed(plan: Plan): Deployed;
+  /** What this process has seen of a tool's keys. */
+  keyUseOf(contract: Contract): KeyUse;
   sweep(toolOf: (contract: string) => Tool | undefined, execute: boolean): Promise<unknown>;
   close(graceMs: number): Promise<void>;
 }
@@ -65,6 +75,7 @@ export function startWorker(
   processes.set(mark, owner);
   const clock = clockOf(scheduler, owner);
   const deployments = new Map<Plan, Deployed>();
+  const keyUses = new Map<Contract, KeyUse>();
   const random = randomOf(chance);
   const ledger = createLedger({
     store: connect(network, owner, isNear),
@@ -122,6 +133,11 @@ export function startWorker(
       const made = { version, contract: chance.pick(version.contracts) };
       deployments.set(plan, made);
       return made;
+    },
+    keyUseOf(contract: Contract): KeyUse {
+      const known = keyUses.get(contract) ?? newKeyUse();
+      keyUses.set(contract, known);
+      return known;
     },
     sweep: (toolOf: (contract: string) => Tool | undefined, execute: boolean) =>
       sweep(ledger, pipeline, namespace, (contract) => knownAs(toolOf(contract)), { execute }),
