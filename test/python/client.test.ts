@@ -19,6 +19,8 @@ const isNew = 'import sys, ssl; sys.exit(sys.version_info < (3, 10))';
 const python = ['python3', '/usr/bin/python3'].find((each) => works(each, '-c', isNew));
 if (python === undefined)
   console.warn('SKIPPED: the Python client was not tested, there is no python3 >= 3.10');
+if (process.platform !== 'linux')
+  console.warn('SKIPPED: most tests of the Python client need /proc, which is of Linux only');
 const mypy = ['mypy', '/usr/bin/mypy'].find((each) => works(each, '--version'));
 if (mypy === undefined)
   console.warn('SKIPPED: the types of the Python client were not checked, there is no mypy');
@@ -51,6 +53,7 @@ const unittest = async (name: string, env?: Record<string, string>) => {
 
 describe.skipIf(python === undefined)('the Python client', () => {
   test('keeps headers, ledgers and leases apart', () => unittest('test_walls'));
+  test('reaches servers by TCP, TLS and unix sockets', () => unittest('test_places'));
   test('guards sync and async functions', () => unittest('test_tools'));
   test('gives back what is interrupted before it starts, and reports what has landed', () =>
     unittest('test_interrupts'));

@@ -1,6 +1,6 @@
 """Every effect lands once: an idempotency layer for agents and jobs. The guide: docs/guides/python.md."""
 
-from .calls import AsyncContext, Context, Outcome, Receipt, current, current_async, handoff
+from .calls import AsyncContext, Context, Outcome, Receipt, current, current_async, handoff, handoff_async
 from .client import Client, configure
 from .errors import (
     Aborted,
@@ -81,6 +81,7 @@ __all__ = [
     "current",
     "current_async",
     "handoff",
+    "handoff_async",
     "job",
     "once",
     "once_async",

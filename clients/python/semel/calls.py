@@ -38,6 +38,7 @@ from .errors import (
     StoreUnavailable,
     Unrecorded,
 )
+from .identity import current_identity
 from .lease import AsyncHeartbeat, Heartbeat, Lease, Moment
 from .transport import Request
 
@@ -809,10 +810,14 @@ async def _run_async(
 
 def handoff(client: Client | None = None) -> str:
     """The identity of the code that runs now, as a text for another process: `within(handoff=...)` there."""
-    from .identity import current_identity
+    return (client or default_client()).drive(_handoff())
 
-    def talk() -> Talk[str]:
-        answer = yield Request("/v1/handoff", current_identity().to_json())
-        return str(answer["handoff"])
 
-    return (client or default_client()).drive(talk())
+async def handoff_async(client: Client | None = None) -> str:
+    """The same in async code: `handoff` would stop the loop while the server starts or answers, and with it its heartbeats."""
+    return await (client or default_client()).drive_async(_handoff())
+
+
+def _handoff() -> Talk[str]:
+    answer = yield Request("/v1/handoff", current_identity().to_json())
+    return str(answer["handoff"])

@@ -15,6 +15,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -57,12 +58,13 @@ def _command() -> list[str]:
     given = os.environ.get("SEMEL_COMMAND")
     if given:
         return shlex.split(given)
-    found = shutil.which("semel")
+    # Beside Python itself: in a virtual environment that was not activated.
+    found = shutil.which("semel") or shutil.which("semel", path=os.path.dirname(sys.executable) or None)
     if found is not None:
         # The server starts in another folder, where a relative entry of PATH names something else.
         return [os.path.abspath(found)]
     raise StoreUnavailable(
-        "There is no server: SEMEL_URL is not set, and the command `semel` is not on PATH.",
+        "There is no server: SEMEL_URL is not set, and the command `semel` is neither on PATH nor beside Python.",
         retriable=False,
         corrective_action="Install it (npm install -g semel), name it in SEMEL_COMMAND, or set SEMEL_URL and SEMEL_TOKEN.",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import unittest
+import warnings
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -130,6 +131,21 @@ class Answers(Place):
                 kinds[kind](3)
             self.assertGreater(time.monotonic() - began, 2.9)
             self.assertLess(self.between.seen["/v1/begin"], 12)
+
+    def test_other_tasks_go_on_while_a_hand_off_is_made(self) -> None:
+        self.late("/v1/handoff", 1)
+
+        @semel.tool("renewed", per="ever", lease="1s")
+        async def renewed(n: int, ctx: semel.AsyncContext) -> tuple[str, bool]:
+            with semel.within(conversation="c1"):
+                text = await semel.handoff_async()
+            return text[:7], ctx.lost.is_set()
+
+        call: Any = renewed
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # Longer than its lease.
+            self.assertEqual(asyncio.run(call(1)), ("semel1.", False))
 
 
 if __name__ == "__main__":

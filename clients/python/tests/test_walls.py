@@ -139,10 +139,6 @@ class Stores(unittest.TestCase):
                 self.assertEqual(local._store(), address)
 
 
-if __name__ == "__main__":
-    unittest.main()
-
-
 class Commands(unittest.TestCase):
     def test_a_relative_entry_of_path_is_of_the_folder_that_it_was_found_in(self) -> None:
         self.addCleanup(os.chdir, os.getcwd())
@@ -156,3 +152,23 @@ class Commands(unittest.TestCase):
                 (found,) = local._command()
             os.chdir("/")
             self.assertTrue(os.path.samefile(found, command))
+
+    def test_without_one_on_path_that_beside_python_is_used(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            beside, other = pathlib.Path(folder, "venv", "semel"), pathlib.Path(folder, "other", "semel")
+            for command in (beside, other):
+                command.parent.mkdir()
+                command.write_text("#!/bin/sh\n")
+                command.chmod(0o755)
+            with mock.patch("sys.executable", str(beside.parent / "python3")), mock.patch.dict(os.environ, {"SEMEL_COMMAND": ""}):
+                for path, found in (("/nowhere", beside), (str(other.parent), other)):
+                    with mock.patch.dict(os.environ, {"PATH": path}):
+                        self.assertEqual(local._command(), [str(found)])
+            with mock.patch("sys.executable", "/nowhere/python3"), mock.patch.dict(os.environ, {"SEMEL_COMMAND": "", "PATH": "/nowhere"}):
+                with self.assertRaises(StoreUnavailable) as told:
+                    local._command()
+            self.assertIn("neither on PATH nor beside Python", str(told.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()
