@@ -66,6 +66,12 @@ export const limits = {
   batchItems: 500,
   /** One answer of the server: a page of records ends here, and the values of a batch. */
   answerBytes: 16 * MiB,
+  /** Rows that one statement of a scan looks at. Between two, renewals and everything else of the process get their turn. */
+  scannedRows: 5_000,
+  /** Rows that are looked at for one page of the server; it may be short. */
+  pageRows: 200_000,
+  /** Doubts that the server reads to group them. */
+  groupedDoubts: 10_000,
   /** Requests for records that the server answers at once; each may hold a page in memory. */
   recordReads: 4,
   /** Things that are kept for later use in one process: questions that were asked, and alike. */

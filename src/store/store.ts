@@ -85,6 +85,10 @@ export interface ListQuery {
   /** The `next` of the previous page: a cursor of the store's own, not a key. */
   readonly after?: string;
   readonly limit: number;
+  /** Look at about so many rows; the page may then be short. Only local stores count them. */
+  readonly rows?: number;
+  /** Nobody waits for it any more: the page may be short. Not an error, which would count against the store. */
+  readonly signal?: AbortSignal;
 }
 
 export interface Page<T> {
@@ -92,6 +96,8 @@ export interface Page<T> {
   readonly next: string | undefined;
   /** Records among the items that cannot be read. */
   readonly damaged?: readonly DamagedRecord[];
+  /** With `rows`: how many were looked at, where the store counts them. */
+  readonly looked?: number;
 }
 
 export interface DamagedRecord {

@@ -25,9 +25,18 @@ export interface RecordQuery {
   readonly after?: string;
   /** @default 100 */
   readonly limit?: number;
+  /** Look at about so many rows of an embedded ledger; the page may then be short. @default as many as the page needs */
+  readonly rows?: number;
+  /** Ends a long search. */
+  readonly signal?: AbortSignal;
 }
 
-export interface ActOptions {
+export interface FindOptions {
+  /** Ends a long search: by its id, a record is looked for from the ledger's beginning. */
+  readonly signal?: AbortSignal;
+}
+
+export interface ActOptions extends FindOptions {
   /** Who decides. @default the user of this process */
   readonly by?: string;
   readonly note?: string;
@@ -48,7 +57,7 @@ export interface DoubtGroup {
 
 export interface Records extends Transfer {
   /** By key or by id. */
-  get(keyOrId: string): Promise<RecordInfo | undefined>;
+  get(keyOrId: string, options?: FindOptions): Promise<RecordInfo | undefined>;
   list(query?: RecordQuery): Promise<Page<RecordInfo>>;
   history(keyOrId: string): Promise<readonly StoreEvent[]>;
   /** Adds plain data to its history: what was seen, where it is, who was informed. */
@@ -65,9 +74,9 @@ export interface Records extends Transfer {
 
 export interface Doubts {
   /** What is in doubt, and what died before it dispatched anything and was not called again. */
-  list(query?: Pick<RecordQuery, 'contract' | 'after' | 'limit'>): Promise<Page<RecordInfo>>;
-  /** The same by contract and error, largest first. */
-  groups(): Promise<readonly DoubtGroup[]>;
+  list(query?: Pick<RecordQuery, 'contract' | 'after' | 'limit' | 'signal'>): Promise<Page<RecordInfo>>;
+  /** The same by contract and error, largest first; of the first `limit` records. @default all of them */
+  groups(options?: Pick<RecordQuery, 'limit' | 'signal'>): Promise<readonly DoubtGroup[]>;
   /** Each record under its own fence: `<id>@<fence>` as it was looked at, or its key in place of the id. */
   resolve(ref: string, resolution: Resolution, options?: ResolveOptions): Promise<RecordInfo>;
 }
@@ -103,6 +112,7 @@ export function createRecords({
   async function* all(query: RecordQuery): AsyncGenerator<StoredRecord> {
     const about = { ...query, namespace, limit: query.limit ?? recordsAtOnce };
     for await (const page of pages((from) => ledger.list({ ...about, ...from }), query.after)) {
+      query.signal?.throwIfAborted();
       warnOfDamage(page.damaged);
       yield* page.items;
     }
@@ -114,7 +124,7 @@ export function createRecords({
   }
 
   /** Reports a record whose texts cannot be decoded like one that the store cannot read. */
-  function toReadablePage({ items, next, damaged = [] }: Page<StoredRecord>): Page<RecordInfo> {
+  function toReadablePage({ items, next, damaged = [], looked }: Page<StoredRecord>): Page<RecordInfo> {
     const infos: RecordInfo[] = [];
     const unreadable = [...damaged];
     for (const record of items) {
@@ -126,11 +136,16 @@ export function createRecords({
       }
     }
     warnOfDamage(unreadable);
-    return { items: infos, next, ...(unreadable.length === 0 ? {} : { damaged: unreadable }) };
+    return {
+      items: infos,
+      next,
+      ...(looked === undefined ? {} : { looked }),
+      ...(unreadable.length === 0 ? {} : { damaged: unreadable }),
+    };
   }
 
   /** Open records first: they are few, and they are what people name by id. */
-  async function find(keyOrId: string): Promise<StoredRecord | undefined> {
+  async function find(keyOrId: string, { signal }: FindOptions): Promise<StoredRecord | undefined> {
     if (keyOrId.includes('/')) return ledger.read(namespace, keyOrId);
     if (keyOrId === '')
       throw new SemelError('INVALID_ARGS', 'No record was named.', {
@@ -138,9 +153,10 @@ export function createRecords({
         next: 'Pass its key or id.',
       });
     const named = (record: StoredRecord) => recordId(namespace, record.key).startsWith(keyOrId);
+    const until = signal === undefined ? {} : { signal };
     for (const status of ['unknown', 'running', undefined] as const) {
       const found: StoredRecord[] = [];
-      for await (const record of all(status === undefined ? {} : { status }))
+      for await (const record of all(status === undefined ? until : { ...until, status }))
         if (named(record)) found.push(record);
       if (found.length > 1)
         throw new SemelError('INVALID_ARGS', `${found.length} records start with ${keyOrId}.`, {
@@ -174,8 +190,8 @@ export function createRecords({
     return toRecordInfo(answer.record);
   }
 
-  async function findOrThrow(keyOrId: string): Promise<StoredRecord> {
-    const record = await find(keyOrId);
+  async function findOrThrow(keyOrId: string, options: FindOptions = {}): Promise<StoredRecord> {
+    const record = await find(keyOrId, options);
     if (record === undefined)
       throw new SemelError('INVALID_ARGS', `There is no record ${keyOrId} in ${namespace}.`, {
         path: 'key',
@@ -185,18 +201,21 @@ export function createRecords({
   }
 
   /** A ref names one state of a record: the one that was looked at. */
-  async function findAsSeen(named: string): Promise<{ record: StoredRecord; isRef: boolean }> {
+  async function findAsSeen(
+    named: string,
+    options: FindOptions,
+  ): Promise<{ record: StoredRecord; isRef: boolean }> {
     const at = named.lastIndexOf('@');
-    if (at < 0) return { record: await findOrThrow(named), isRef: false };
-    const record = await findOrThrow(named.slice(0, at));
+    if (at < 0) return { record: await findOrThrow(named, options), isRef: false };
+    const record = await findOrThrow(named.slice(0, at), options);
     const now = formatRef(record);
     if (now.slice(now.indexOf('@')) !== named.slice(at)) throw resolveError(record, 'stale', record);
     return { record, isRef: true };
   }
 
   const records: Records = {
-    async get(keyOrId) {
-      const record = await find(keyOrId);
+    async get(keyOrId, options = {}) {
+      const record = await find(keyOrId, options);
       return record && toRecordInfo(record);
     },
     async list(query = {}) {
@@ -212,9 +231,9 @@ export function createRecords({
     },
     namespaces: async () => (await ledger.namespaces()).filter((name) => !isInternalNamespace(name)),
     forget: async (named, options = {}) =>
-      resolveRecord((await findAsSeen(named)).record, { type: 'forget' }, options),
+      resolveRecord((await findAsSeen(named, options)).record, { type: 'forget' }, options),
     reopen: async (named, options = {}) =>
-      resolveRecord((await findAsSeen(named)).record, { type: 'reopen' }, options),
+      resolveRecord((await findAsSeen(named, options)).record, { type: 'reopen' }, options),
     async prune({ batch = 500, dryRun = false } = {}) {
       if (dryRun) return ledger.countExpired();
       let pruned = 0;
@@ -238,9 +257,12 @@ export function createRecords({
       }
       return { items, next };
     },
-    async groups() {
+    async groups({ limit = Number.POSITIVE_INFINITY, signal } = {}) {
+      let left = limit;
       const groups = new Map<string, { contract: string; error: string; refs: string[] }>();
-      for await (const record of openRecords({})) {
+      for await (const record of openRecords(signal === undefined ? {} : { signal })) {
+        left -= 1;
+        if (left < 0) break;
         const error =
           reportedError(record)?.message ?? 'the process that ran it exited without reporting a result';
         const name = `${record.contract}\0${error}`;
@@ -254,7 +276,7 @@ export function createRecords({
       const asked = new Moment(clock);
       const saidAt = toInstant('lookedAt', options.lookedAt);
       const what = toAct(resolution, maxResultBytes);
-      const { record, isRef } = await findAsSeen(ref);
+      const { record, isRef } = await findAsSeen(ref, options);
       if (!isRef)
         throw new SemelError(
           'INVALID_ARGS',

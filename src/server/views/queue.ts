@@ -67,6 +67,10 @@ export function createQueue(atOnce: number): Queue {
     if (!places.take(namespace) && !(await waitForTurn(namespace, signal))) return undefined;
     try {
       return signal.aborted ? undefined : await work();
+    } catch (error) {
+      // It ended because nobody waits for it.
+      if (signal.aborted) return undefined;
+      throw error;
     } finally {
       places.leave(namespace);
       startNext();

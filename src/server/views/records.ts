@@ -3,7 +3,7 @@
 import { SemelError } from '../../core/errors.ts';
 import { limits } from '../../core/limits.ts';
 import type { ActOptions, RecordInfo, Resolution, Semel } from '../../semel/index.ts';
-import type { Page } from '../../store/store.ts';
+import type { ListQuery, Page } from '../../store/store.ts';
 import type { Context } from '../endpoint.ts';
 import { writeJson } from '../exchange/json.ts';
 import { anything, flag, instant, object, oneOf, type Read, text } from '../exchange/schema.ts';
@@ -75,10 +75,10 @@ export async function showRecord(query: Read<typeof recordQuery>, context: Conte
   return (await reads(() => findRecord(query, context), context)) ?? {};
 }
 
-async function findRecord(query: Read<typeof recordQuery>, { space }: Context): Promise<object> {
+async function findRecord(query: Read<typeof recordQuery>, { space, signal }: Context): Promise<object> {
   const { records } = space.semel;
   const name = query.ref.replace(/@\d+(\.[0-9a-z]+)?$/, '');
-  const record = await records.get(name);
+  const record = await records.get(name, { signal });
   if (record === undefined)
     throw new SemelError('INVALID_ARGS', `There is no record ${name}.`, {
       path: 'ref',
@@ -94,7 +94,11 @@ export async function listDoubts(query: Read<typeof doubtsQuery>, context: Conte
 }
 
 export async function groupDoubts(_: object, context: Context): Promise<object> {
-  return { groups: await reads(() => context.space.semel.doubts.groups(), context) };
+  const { signal, space } = context;
+  const limit = limits.groupedDoubts;
+  const groups = (await reads(() => space.semel.doubts.groups({ signal, limit }), context)) ?? [];
+  const count = groups.reduce((sum, { refs }) => sum + refs.length, 0);
+  return { groups, ...(count < limit ? {} : { isCut: true }) };
 }
 
 const reads = createQueue(limits.recordReads);
@@ -102,10 +106,7 @@ const reads = createQueue(limits.recordReads);
 /** Records of a megabyte each: read by a few, and no further than one answer holds. */
 const recordsAtOnce = 10;
 
-interface From {
-  readonly after?: string;
-  readonly limit: number;
-}
+interface From extends Pick<ListQuery, 'after' | 'limit' | 'rows' | 'signal'> {}
 
 /** The page may be shorter than asked for; `next` says whether there is more. */
 async function readPage(
@@ -121,14 +122,22 @@ async function readPage(
   const read = async () => {
     let next = start;
     let size = 0;
+    let rows: number = limits.pageRows;
     do {
-      const from = next === undefined ? {} : { after: next };
-      const page = await list({ ...from, limit: Math.min(recordsAtOnce, limit - items.length) });
+      const from = next === undefined ? { signal } : { signal, after: next };
+      const page = await list({ ...from, limit: Math.min(recordsAtOnce, limit - items.length), rows });
+      rows -= page.looked ?? 0;
       size += writeJson(page.items).length;
       items.push(...page.items);
       damaged.push(...(page.damaged ?? []));
       next = page.next;
-    } while (next !== undefined && items.length < limit && size < limits.answerBytes && !signal.aborted);
+    } while (
+      next !== undefined &&
+      items.length < limit &&
+      size < limits.answerBytes &&
+      rows > 0 &&
+      !signal.aborted
+    );
     return { items, next, ...(damaged.length === 0 ? {} : { damaged }) };
   };
   return (await reads(read, context)) ?? { items };
@@ -182,9 +191,10 @@ function toResolution(body: Read<typeof resolveBody>): Resolution {
 }
 
 /** The history shows which token decided. */
-function actOptions({ note, force }: Read<typeof actBody>, { credential }: Context): ActOptions {
+function actOptions({ note, force }: Read<typeof actBody>, { credential, signal }: Context): ActOptions {
   return {
     by: credential.name,
+    signal,
     ...(note === undefined ? {} : { note }),
     ...(force === undefined ? {} : { force }),
   };

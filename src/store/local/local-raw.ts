@@ -95,12 +95,14 @@ export function localRaw(backend: RawBackend): Raw {
       for (const [nth, wanted] of statuses.entries()) {
         const isCurrent = namespace === from;
         if (isCurrent && nth < (status as number)) continue;
-        const { rows, time } = backend.list({
-          namespace,
-          limit,
-          ...(wanted === undefined ? {} : { status: wanted }),
+        const asked = { namespace, limit, ...(wanted === undefined ? {} : { status: wanted }) };
+        let page = backend.list({
+          ...asked,
           ...(isCurrent && nth === status ? { after: key as string } : {}),
         });
+        while (page.rows.length === 0 && page.next !== undefined)
+          page = backend.list({ ...asked, after: page.next });
+        const { rows, time } = page;
         const last = rows.at(-1);
         if (last === undefined) continue;
         return {

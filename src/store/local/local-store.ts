@@ -61,11 +61,13 @@ export interface Backend {
   ): (request: Request) => Promise<Answer>;
   /** Reads what is committed, without a lock. `glance`: may find nothing, since a claim follows then. */
   peek(namespace: string, key: string, how?: 'glance'): { row: Row | undefined; time: Time };
+  /** One step of a scan: it may end before the limit, with a `next`. */
   list(query: ListQuery): {
     rows: readonly Row[];
     next: string | undefined;
     time: Time;
     damaged?: readonly DamagedRecord[];
+    looked?: number;
   };
   history(namespace: string, key: string): readonly StoreEvent[];
   namespaces(): readonly string[];
@@ -73,6 +75,9 @@ export interface Backend {
 }
 
 const pageSize = 500;
+
+/** Lets all other work of this process run. Captured now: a user's test may fake the timers later and never advance them. */
+export const nextTurn: (run: () => void) => void = setImmediate;
 
 export function localStore(backend: Backend): Store {
   const { transact } = backend;
@@ -95,9 +100,24 @@ export function localStore(backend: Backend): Store {
     },
     async list(query): Promise<Page<ReturnType<typeof view>>> {
       await backend.open();
-      const { rows, next, time, damaged = [] } = backend.list(query);
-      const items = rows.map((row) => view(row, time));
-      return damaged.length === 0 ? { items, next } : { items, next, damaged };
+      const { signal, rows: maxRows = Number.POSITIVE_INFINITY, limit } = query;
+      const items: ReturnType<typeof view>[] = [];
+      const damaged: DamagedRecord[] = [];
+      let looked = 0;
+      for (let from = query; ; ) {
+        const page = backend.list({ ...from, limit: limit - items.length });
+        looked += page.looked ?? page.rows.length;
+        items.push(...page.rows.map((row) => view(row, page.time)));
+        damaged.push(...(page.damaged ?? []));
+        const { next } = page;
+        const isOver = items.length >= limit || looked >= maxRows || signal?.aborted;
+        if (next === undefined || isOver) {
+          const counted = query.rows === undefined ? {} : { looked };
+          return { items, next, ...counted, ...(damaged.length === 0 ? {} : { damaged }) };
+        }
+        await new Promise<void>((resolve) => nextTurn(resolve));
+        from = { ...query, after: next };
+      }
     },
     append: transact('settling', appendIn),
     async history(namespace, key) {
@@ -125,8 +145,7 @@ export function localStore(backend: Backend): Store {
       for (const row of page.rows) if (isDue(row, page.time)) count += 1;
       if (page.next === undefined) return count;
       after = page.next;
-      // A ledger can be long: let other work of this process run.
-      await new Promise((resolve) => setImmediate(resolve));
+      await new Promise<void>((resolve) => nextTurn(resolve));
     }
   }
 }

@@ -1,5 +1,6 @@
 // Many records at once: pages in key order, contract by contract, and the records that pruning may remove.
 
+import { limits } from '../../core/limits.ts';
 import { isDue } from '../../rules/prune.ts';
 import { isInDoubt, type Time } from '../../rules/state.ts';
 import { dispatchedFlag, isOpen, statusCode } from '../../store/columns.ts';
@@ -15,9 +16,12 @@ interface RowPage {
   readonly next: string | undefined;
   /** Damaged records of this page. */
   readonly damaged: readonly DamagedRecord[];
+  /** How many rows were looked at. */
+  readonly looked: number;
 }
 
 export interface Lists {
+  /** Looks at about `limits.scannedRows` rows: the page may be short, and `next` says whether there is more. */
   page(query: ListQuery, time: Time): RowPage;
   /** Oldest expiry first, without damaged records and those that a staged intent needs. */
   due(limit: number, time: Time, isAwaited: (row: Row) => boolean): readonly Row[];
@@ -45,6 +49,17 @@ export function createLists(database: SqliteLike, scopes: Scopes): Lists {
     );
   const listAll = listed('record_keys', '1');
   const listOpen = listed('open_records', openRows);
+  // The keys of one part of a scan, from the index alone.
+  const measurePart = query(
+    database,
+    `SELECT count(*), max(key) FROM
+     (SELECT key FROM records INDEXED BY record_keys WHERE scope = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?)`,
+  );
+  const countOpen = query(
+    database,
+    `SELECT count(*) FROM
+     (SELECT 1 FROM records INDEXED BY open_records WHERE ${openRows} LIMIT ${limits.scannedRows + 1})`,
+  );
   const findExpired = query(
     database,
     `SELECT ${expirySecond}, id, scope, key, ${selected} FROM records INDEXED BY record_expiry
@@ -70,27 +85,58 @@ export function createLists(database: SqliteLike, scopes: Scopes): Lists {
     const isOpenOnly = inDoubt === true || (status !== undefined && isOpen(status));
     const code = status === undefined ? null : statusCode(status);
     const limit = inDoubt === undefined ? wanted : Math.max(wanted, chunk);
+    const isFiltered = inDoubt !== undefined || code !== null || conversation !== null;
+    // Their index is not in the order of keys: each statement reads all of them.
+    const open = isOpenOnly ? (countOpen.get()?.[0] as number) : undefined;
+    const isFew = open !== undefined && open <= limits.scannedRows;
+    const statement = isFew ? listOpen : listAll;
+    let looked = 0;
 
     for (const { scope, from: start, before } of ranges(scopes, filter)) {
+      if (looked >= limits.scannedRows) return { rows: found, next: scope.contract, damaged, looked };
       for (let from = start; ; ) {
-        const rows = (isOpenOnly ? listOpen : listAll)
-          .all(scope.id, from, before, code, conversation, conversation, limit)
-          .map((values) => rowOrDamage(values, scope));
-        for (const row of rows) {
-          if (isDamaged(row)) damaged.push(row);
-          else if (inDoubt === undefined || isInDoubt(row, time) === inDoubt) found.push(row);
-          if (found.length < wanted) continue;
-          const next = found[filter.limit - 1] as Row;
-          // Damaged records after the last row belong to the next page.
-          const until = damaged.filter(({ key }) => key <= next.key);
-          return { rows: found.slice(0, filter.limit), next: next.key, damaged: until };
+        const isWhole = isFew || !isFiltered;
+        const [size, last] = isWhole
+          ? [isFew ? open : 0, undefined]
+          : partFrom(scope, from, before, limits.scannedRows - looked);
+        looked += 1 + size;
+        const until = last === undefined ? before : `${last}\0`;
+        for (let at = from; ; ) {
+          const rows = statement
+            .all(scope.id, at, until, code, conversation, conversation, limit)
+            .map((values) => rowOrDamage(values, scope));
+          if (!isFiltered) looked += rows.length;
+          for (const row of rows) {
+            if (isDamaged(row)) damaged.push(row);
+            else if (inDoubt === undefined || isInDoubt(row, time) === inDoubt) found.push(row);
+            if (found.length < wanted) continue;
+            const next = found[filter.limit - 1] as Row;
+            // Damaged records after the last row belong to the next page.
+            const own = damaged.filter(({ key }) => key <= next.key);
+            return { rows: found.slice(0, filter.limit), next: next.key, damaged: own, looked };
+          }
+          const end = rows.at(-1);
+          if (end === undefined || rows.length < limit) break;
+          at = `${splitKey(end.key)[1]}\0`;
         }
-        const last = rows.at(-1);
-        if (last === undefined || rows.length < limit) break;
-        from = `${splitKey(last.key)[1]}\0`;
+        if (last === undefined) break;
+        if (looked >= limits.scannedRows)
+          return { rows: found, next: scope.contract + last, damaged, looked };
+        from = `${last}\0`;
       }
     }
-    return { rows: found, next: undefined, damaged };
+    return { rows: found, next: undefined, damaged, looked };
+  }
+
+  /** How many rows the next part of a scan has, and its last key; undefined: there are none after it. */
+  function partFrom(
+    scope: Scope,
+    from: string,
+    before: SqliteValue,
+    rows: number,
+  ): readonly [size: number, last: string | undefined] {
+    const [size, last] = measurePart.get(scope.id, from, before, rows) as [number, string | null];
+    return [size, size < rows ? undefined : (last ?? undefined)];
   }
 
   function due(limit: number, time: Time, isAwaited: (row: Row) => boolean): readonly Row[] {

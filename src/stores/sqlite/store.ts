@@ -6,7 +6,7 @@ import type { Clock, Random } from '../../core/clock.ts';
 import { isSemelError, SemelError } from '../../core/errors.ts';
 import { isRecordDamage } from '../../store/damage.ts';
 import { localRaw } from '../../store/local/local-raw.ts';
-import { type Backend, localStore } from '../../store/local/local-store.ts';
+import { type Backend, localStore, nextTurn } from '../../store/local/local-store.ts';
 import type { Store } from '../../store/store.ts';
 import { type Backup, backupLedger } from './backup.ts';
 import type { SqliteLike } from './client.ts';
@@ -44,9 +44,6 @@ export interface SqliteStore extends Store {
   /** Copies the whole ledger into one new file, even while it is in use. */
   backup(to: string): Promise<Backup>;
 }
-
-/** Captured now: a user's test may fake the timers later and never advance them. */
-const nextTurn: (run: () => void) => void = setImmediate;
 
 export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
   const ledger = createLedger(options);
