@@ -12,6 +12,7 @@ import {
   renewBody,
   settle,
   settleBody,
+  shortenSettled,
   step,
   stepBody,
 } from './execution/calls.ts';
@@ -30,6 +31,7 @@ import {
   reopen,
   resolve,
   resolveBody,
+  shortenDecided,
   showRecord,
 } from './views/records.ts';
 import { viewEndpoints } from './views/view-endpoints.ts';
@@ -51,6 +53,7 @@ export const endpoints: readonly Endpoint[] = [
     about: 'Renews the lease of an attempt. Without it, the attempt counts as dead when its lease is over.',
     input: renewBody,
     isBatch: true,
+    shorten: (answer) => answer,
     run: renew,
   },
   {
@@ -102,6 +105,7 @@ export const endpoints: readonly Endpoint[] = [
     about: 'Reports how an attempt ended. May be sent again if the answer was lost.',
     input: settleBody,
     isBatch: true,
+    shorten: shortenSettled,
     run: settle,
   },
   {
@@ -151,6 +155,7 @@ export const endpoints: readonly Endpoint[] = [
     about: 'Decides a record in doubt, as it was looked at.',
     input: resolveBody,
     isBatch: true,
+    shorten: shortenDecided,
     run: resolve,
   },
   {

@@ -35,9 +35,11 @@ export async function runBatch(
     // An attempt is given out once; a stored value can be asked for again.
     if ((reply.body as { readonly outcome?: string }).outcome === 'execute') return reply;
     bytes += write(reply).text.length;
-    return bytes <= limits.answerBytes
-      ? reply
-      : toReply(new Refusal(503, tooLong, 'Send this item by itself.'));
+    if (bytes <= limits.answerBytes) return reply;
+    const { shorten } = endpoint;
+    if (shorten !== undefined && reply.status === 200)
+      return { ...reply, body: { ...shorten(reply.body as object), isShort: true } };
+    return toReply(new Refusal(503, tooLong, 'Send this item by itself.'));
   };
   const replies = await Promise.all(items.map(one));
   return { status: 200, body: { items: replies.map(({ status, body }) => ({ status, body })) } };

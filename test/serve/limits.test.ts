@@ -97,6 +97,34 @@ test('a batch of large replays answers as many as fit, and each by itself', asyn
   expect((await post('/v1/begin', calls[late] as object)).outcome).toBe('replay');
 });
 
+test('a batch of decisions says of each what became of it, also where the whole is too long', async () => {
+  const attempts: string[] = [];
+  const refs = await Promise.all(
+    Array.from({ length: 300 }, async (_, at) => {
+      const begun = await post('/v1/begin', {
+        tool: 'keep',
+        args: { doubtful: at, text: 'x'.repeat(60_000) },
+      });
+      await post('/v1/settle', { attempt: begun.attempt, outcome: 'unknown' });
+      attempts.push(begun.attempt);
+      return `${begun.recordKey}@${begun.fence}`;
+    }),
+  );
+  const items = refs.map((ref) => ({ ref, verdict: 'abandon', note: 'nobody knows' }));
+  const decided = await post('/v1/resolve', { items });
+  expect(JSON.stringify(decided).length).toBeLessThan(limits.answerBytes + 1_000_000);
+  const short = decided.items.filter(({ body }: { readonly body: object }) => 'isShort' in body);
+  expect(short.length).toBeGreaterThan(10);
+  for (const [at, { status, body }] of decided.items.entries()) {
+    expect(status).toBe(200);
+    expect(`${body.record.key}@1`).toBe(refs[at]);
+    expect(body.record).toMatchObject({ status: 'failed', inDoubt: false });
+  }
+  // Late reports of what was decided: each says so, and brings no value.
+  const reports = attempts.map((attempt) => ({ attempt, outcome: 'unknown' }));
+  for (const { status } of (await post('/v1/settle', { items: reports })).items) expect(status).not.toBe(503);
+});
+
 test('clients that do not read are disconnected before their answers fill the memory', async () => {
   const before = served;
   const { hostname, port } = new URL(server.url);

@@ -320,6 +320,12 @@ export async function settle(body: Read<typeof settleBody>, { space }: Context):
   return { ...toAnswer(result), outcome: 'settled', recorded };
 }
 
+/** Without its value. */
+export function shortenSettled(answer: object): object {
+  const { value: _, ...rest } = answer as { readonly value?: unknown };
+  return rest;
+}
+
 /** The error of the call is what its executor reported: no news for it. */
 function isAsReported(
   outcome: Read<typeof settleBody>['outcome'],

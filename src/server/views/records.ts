@@ -170,6 +170,14 @@ async function act(
   return named.includes('/') ? decide() : ((await reads(decide, context)) ?? {});
 }
 
+/** Which record it is, and what has become of it: neither its args nor its value. */
+export function shortenDecided(answer: object): object {
+  const { record } = answer as { readonly record?: RecordInfo };
+  if (record === undefined) return answer;
+  const { namespace, contract, key, id, ref, status, inDoubt } = record;
+  return { record: { namespace, contract, key, id, ref, status, inDoubt } };
+}
+
 export async function listTools(_: object, { space }: Context): Promise<object> {
   return {
     tools: space.tools.list().map(({ name, contract, source }) => {
