@@ -17,6 +17,7 @@ import { memoryStore } from '../store/memory.ts';
 import type { Store } from '../store/store.ts';
 import { isLoopback } from './access/admission.ts';
 import { createLogins } from './access/logins.ts';
+import { createProxies } from './access/proxy.ts';
 import { createTokens, type TokenEntry } from './access/tokens.ts';
 import { loadPages } from './exchange/pages.ts';
 import { createServedTools } from './execution/tools.ts';
@@ -50,8 +51,8 @@ export interface StartOptions
   /** Clients may define tools that `policies` does not have. @default false */
   readonly mayDefine?: boolean;
   readonly tokens: readonly TokenEntry[];
-  /** A proxy in front of it does TLS. Otherwise other machines need `tls`. */
-  readonly behindProxy?: boolean;
+  /** The proxies in front of it, which do TLS: addresses, or networks such as 10.0.0.0/8. Nobody else may connect then. */
+  readonly behindProxy?: readonly string[];
   /** The folder of the dashboard's files. @default that of the package */
   readonly dashboard?: string;
   /** @default process.emitWarning */
@@ -63,18 +64,20 @@ export const defaultPort = 8971;
 
 /** Closing it closes the store. */
 export async function startServer(options: StartOptions): Promise<RunningServer> {
-  const { tokens, mayDefine = false, behindProxy = false, dashboard = dashboardFolder, ...rest } = options;
+  const { tokens, mayDefine = false, behindProxy = [], dashboard = dashboardFolder, ...rest } = options;
   const { listen = { host: '127.0.0.1', port: defaultPort }, version = '1' } = options;
   const { onWarning = (message: string) => process.emitWarning(message, 'SemelWarning') } = options;
   if (tokens.length === 0)
     throw new SemelError('INVALID_ARGS', 'The server has no token.', { path: 'tokens', next: 'Pass one.' });
-  if ('host' in listen && !isLoopback(listen.host) && options.tls === undefined && !behindProxy)
+  const isRemote = 'host' in listen && !isLoopback(listen.host);
+  const proxies = behindProxy.length === 0 ? undefined : createProxies(behindProxy);
+  if (isRemote && options.tls === undefined && proxies === undefined)
     throw new SemelError(
       'INVALID_ARGS',
-      `Other machines could reach ${listen.host} and read tokens on their way.`,
+      `Other machines could reach ${'host' in listen ? listen.host : ''} and read tokens on their way.`,
       {
         path: 'listen.host',
-        next: 'Pass `tls`, or `behindProxy: true` where a proxy in front of it does TLS.',
+        next: 'Pass `tls`, or the address of the proxy that does TLS in front of it as `behindProxy`.',
       },
     );
   const policies = readPolicyFile(JSON.stringify(options.policies ?? { version: 1 }), 'policies');
@@ -88,6 +91,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   });
   const server = await serve({
     ...rest,
+    ...(isRemote && proxies !== undefined ? { proxies } : {}),
     listen,
     version,
     spaces,

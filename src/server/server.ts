@@ -13,12 +13,17 @@ import { limits } from '../core/limits.ts';
 import { createReservation, type Reservation } from '../core/reservations.ts';
 import {
   authenticate,
+  checkOrigins,
   chooseNamespace,
+  crossOriginHeaders,
   hostNames,
+  isPreflight,
+  preflightHeaders,
   refuseOtherHosts,
   refuseStrangers,
 } from './access/admission.ts';
 import type { Logins } from './access/logins.ts';
+import { type Proxies, refuseUnencrypted } from './access/proxy.ts';
 import { type Credential, mayAct } from './access/tokens.ts';
 import type { Context, Endpoint } from './endpoint.ts';
 import { endpoints } from './endpoints.ts';
@@ -56,6 +61,8 @@ export interface ServeOptions {
   readonly tls?: { readonly cert: string; readonly key: string };
   /** Further names by which clients reach it, as in the header Host. */
   readonly hosts?: readonly string[];
+  /** Only these may connect, and they do TLS. */
+  readonly proxies?: Proxies;
   /** Web pages of these origins may call. */
   readonly origins?: readonly string[];
   /** Called after each request: for logs. Neither path parameters nor bodies. */
@@ -85,7 +92,8 @@ export interface RunningServer {
 const loginBody = object({ code: text({ max: 200 }) });
 
 export async function serve(options: ServeOptions): Promise<RunningServer> {
-  const { spaces, logins, pages, listen, tls, version } = options;
+  const { spaces, logins, pages, listen, tls, version, proxies, origins = [] } = options;
+  checkOrigins(origins);
   const { tokens } = logins;
   const byPath = new Map<string, Endpoint[]>();
   for (const endpoint of endpoints)
@@ -113,6 +121,12 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const server: Server =
     tls === undefined ? createPlain(times, handle) : createTls({ ...times, ...tls }, handle);
   server.maxConnections = limits.connections;
+  if (proxies !== undefined)
+    server.prependListener('connection', (socket: Socket) => {
+      if (proxies.mayConnect(socket)) return;
+      options.onFailure(`${socket.remoteAddress} is not the proxy, and may not connect.`);
+      socket.destroy();
+    });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     if ('socket' in listen) listenPrivately(server, listen.socket, resolve);
@@ -170,6 +184,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       held.end();
       unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1);
     }
+    reply = { ...reply, headers: withVary({ ...reply.headers }, crossOriginHeaders(request, origins)) };
     if (reply.stream === undefined) send(request, response, reply, unread);
     else await stream(response, reply, reply.stream, client);
     options.onRequest?.({
@@ -207,10 +222,12 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     client: Client,
   ): Promise<Reply> {
     refuseOtherHosts(request, names);
+    if (proxies !== undefined) refuseUnencrypted(request);
     const page = request.method === 'GET' ? pages.find(path) : undefined;
     // A link from another page leads here: the files hold no data.
     if (page !== undefined) return pageReply(request, page);
-    refuseStrangers(request, options.origins ?? []);
+    refuseStrangers(request, origins);
+    if (isPreflight(request)) return { status: 200, body: '', headers: preflightHeaders };
     if (path === '/login' && request.method === 'POST') {
       // Anybody may send one: halves of long ones would take the room of those who have a token.
       const { code } = loginBody.read(readJson(await bodyOf(request, held, limits.loginBytes)), '');
@@ -336,6 +353,15 @@ function listenPrivately(server: Server, path: string, onListening: () => void):
   } finally {
     process.umask(mask);
   }
+}
+
+function withVary(
+  own: Readonly<Record<string, string>>,
+  more: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  return own.vary === undefined || more.vary === undefined
+    ? { ...own, ...more }
+    : { ...own, ...more, vary: `${own.vary}, ${more.vary}` };
 }
 
 /** A session that is over listens no longer. */

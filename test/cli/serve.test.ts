@@ -1,6 +1,6 @@
 // `semel serve` as a process: its token, its places, and what a restart keeps.
 
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
@@ -13,7 +13,8 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
+import { request as secureRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -60,10 +61,10 @@ async function start(args: readonly string[], env?: Record<string, string>) {
   started.push(() => kill('SIGKILL'));
   for await (const line of createInterface({ input: child.stderr })) {
     lines.push(line);
-    if (line.includes('listening on')) break;
+    if (line.includes('listening')) break;
     if (lines.length > 20) break;
   }
-  const url = /listening on (\S+)/.exec(lines.join('\n'))?.[1];
+  const url = /listening(?: on |":")([^\s"]+)/.exec(lines.join('\n'))?.[1];
   if (url === undefined) throw new Error(lines.join('\n'));
   return { url, kill, child, lines };
 }
@@ -164,6 +165,72 @@ test.each<[string, readonly string[], Record<string, string>, string]>([
   const { code, text } = await ended(args, env);
   expect(text).toContain(words);
   expect(code).not.toBe(0);
+});
+
+function makeCertificate(): readonly string[] {
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  const about = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
+  const kind = ['-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-keyout', key, '-out', cert];
+  execFileSync('openssl', ['req', ...kind, ...about], { stdio: 'ignore' });
+  return ['--tls-cert', cert, '--tls-key', key];
+}
+
+async function getBy(send: typeof request, url: string, options: object): Promise<number | undefined> {
+  const sent = send(url, options);
+  sent.end();
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  response.resume();
+  return response.statusCode;
+}
+
+test('with a certificate it speaks TLS to other machines, and nothing else', async () => {
+  const { url } = await start(['--host', '0.0.0.0', '--port', '0', ...makeCertificate()]);
+  expect(url).toMatch(/^https:/);
+  const ca = readFileSync(join(folder, 'cert.pem'));
+  const { port } = new URL(url);
+  const headers = { host: `0.0.0.0:${port}`, authorization: `Bearer ${tokenIn()}` };
+  expect(await getBy(secureRequest, `https://127.0.0.1:${port}/v1/tools`, { ca, headers })).toBe(200);
+  await expect(getBy(secureRequest, `https://127.0.0.1:${port}/livez`, { headers })).rejects.toThrow(
+    /self-signed/,
+  );
+  await expect(getBy(request, `http://127.0.0.1:${port}/livez`, { headers })).rejects.toThrow(
+    /hang up|RESET/,
+  );
+});
+
+test('behind a proxy, only the proxy may connect', async () => {
+  const options = ['--host', '0.0.0.0', '--port', '0', '--allow-host', 'ledger.example.com'];
+  const ask = async (proxy: string, more: object = {}) => {
+    const { url, kill } = await start([...options, '--behind-proxy', proxy]);
+    const headers = { host: 'ledger.example.com', ...more };
+    const { port } = new URL(url);
+    return getBy(request, `http://127.0.0.1:${port}/livez`, { headers }).finally(() => kill('SIGTERM'));
+  };
+  expect(await ask('127.0.0.1', { 'x-forwarded-proto': 'https' })).toBe(200);
+  expect(await ask('127.0.0.0/8', { 'x-forwarded-proto': 'http' })).toBe(403);
+  await expect(ask('192.0.2.1')).rejects.toThrow(/hang up|RESET/);
+  expect((await ended([...options, '--behind-proxy', 'proxy'])).text).toContain('not the address of a proxy');
+});
+
+test('with --log json every line is JSON, and none holds a secret', async () => {
+  const options = ['--port', '0', '--policy', join(folder, 'policy.json'), '--log', 'json', '--define'];
+  const { url, kill, child, lines } = await start(options);
+  child.stderr.setEncoding('utf8').on('data', (text: string) => lines.push(...text.split('\n')));
+  const token = tokenIn();
+  const canary = 'CANARY-arg';
+  const begun = await post(url, '/v1/begin', { tool: 'refund', args: { payment: canary } }, token);
+  const { attempt } = begun.body as { readonly attempt: string };
+  await post(url, '/v1/settle', { attempt, outcome: 'succeeded', value: canary }, token);
+  await post(url, '/v1/begin', { tool: 'refund', args: { payment: canary }, policy: { canary } }, token);
+  await post(url, `/${canary}\n{"forged":true}`, {}, token);
+  await post(url, '/v1/begin', { tool: canary }, `${canary}-wrong-token`);
+  await fetch(`${url}/v1/record?ref=${canary}`, { headers: { authorization: `Bearer ${token}` } });
+  await kill('SIGTERM');
+  const read = lines.filter((line) => line !== '').map((line) => JSON.parse(line));
+  expect(read.filter(({ method }) => method !== undefined).length).toBeGreaterThanOrEqual(6);
+  for (const line of read) expect(line).toMatchObject({ time: expect.stringMatching(/^\d{4}-.*Z$/) });
+  for (const secret of [token, attempt, 'CANARY', 'forged', 'Bearer'])
+    expect(lines.join('\n')).not.toContain(secret);
 });
 
 test('alerts are sent by the server too', async () => {

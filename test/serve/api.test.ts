@@ -542,7 +542,7 @@ test('it says whether it lives and can write, without a token', async () => {
 test("in a program of one's own, other machines are only let in with TLS or behind a proxy", async () => {
   const options = { store: memoryStore(), tokens, listen: { host: '0.0.0.0', port: 0 } };
   await expect(startServer(options)).rejects.toMatchObject({ code: 'INVALID_ARGS', path: 'listen.host' });
-  servers.push(await startServer({ ...options, behindProxy: true }));
+  servers.push(await startServer({ ...options, behindProxy: ['10.0.0.0/8', '::1'] }));
 });
 
 test("in a program of one's own, a policy with a mistake is refused at the start", async () => {

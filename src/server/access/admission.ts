@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { SemelError } from '../../core/errors.ts';
 import { Refusal } from '../exchange/reply.ts';
+import { authorityOf } from '../exchange/request.ts';
 import type { TokenEntry, Tokens } from './tokens.ts';
 
 export function authenticate({ headers }: IncomingMessage, tokens: Tokens): TokenEntry {
@@ -33,12 +34,13 @@ export function chooseNamespace({ headers }: IncomingMessage, { namespace, name 
   throw new Refusal(400, 'Semel-Namespace is not a name.', 'Send 1 to 200 visible ASCII characters.');
 }
 
-/** Refuses host names that were rebound to this machine. */
+/** Refuses host names that were rebound to this machine, in the header as in the request's own line. */
 export function refuseOtherHosts(
-  { headers: { host = '' } }: IncomingMessage,
+  { url = '', headers: { host = '' } }: IncomingMessage,
   names: readonly string[],
 ): void {
-  if (!names.includes(host.toLowerCase()))
+  const named = authorityOf(url);
+  if (!names.includes(host.toLowerCase()) || (named !== undefined && !names.includes(named.toLowerCase())))
     throw new Refusal(
       421,
       'This server has another name.',
@@ -53,6 +55,43 @@ export function refuseStrangers({ headers }: IncomingMessage, origins: readonly 
   const isAsked = site === undefined || site === 'same-origin' || site === 'none';
   if ((!isOwn || !isAsked) && !origins.includes(origin ?? ''))
     throw new Refusal(403, 'Web pages of this origin may not call.', 'Allow it with --allow-origin.');
+}
+
+const none: Readonly<Record<string, string>> = {};
+
+/** What lets web pages of the listed origins read an answer. Each is named by itself: `*` would be every page there is. */
+export function crossOriginHeaders(
+  { headers: { origin } }: IncomingMessage,
+  origins: readonly string[],
+): Readonly<Record<string, string>> {
+  if (origins.length === 0) return none;
+  const isListed = origin !== undefined && origins.includes(origin);
+  return isListed ? { 'access-control-allow-origin': origin, vary: 'origin' } : { vary: 'origin' };
+}
+
+/** A browser asks whether a page may send what it is about to. It shows no token. */
+export function isPreflight({ method, headers }: IncomingMessage): boolean {
+  return (
+    method === 'OPTIONS' &&
+    headers.origin !== undefined &&
+    headers['access-control-request-method'] !== undefined
+  );
+}
+
+export const preflightHeaders = {
+  'access-control-allow-methods': 'GET, POST',
+  'access-control-allow-headers': `authorization, content-type, ${namespaceHeader}, traceparent`,
+  'access-control-max-age': '600',
+} as const;
+
+/** As browsers write them in Origin: any other text would never match, and `*` must not. */
+export function checkOrigins(origins: readonly string[]): void {
+  for (const origin of origins)
+    if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s/?#*@A-Z]+$/.test(origin))
+      throw new SemelError('INVALID_ARGS', `${JSON.stringify(origin)} is not an origin.`, {
+        path: 'origins',
+        next: 'Write it as browsers do: https://app.example.com, with the port if it has one, without a slash.',
+      });
 }
 
 /** Only this machine can reach it. */

@@ -6,9 +6,17 @@ import type { Reservation } from '../../core/reservations.ts';
 import { isJsonInUtf8, isUncompressed, LimitExceeded, readBody } from '../../mcp/index.ts';
 import { Refusal } from './reply.ts';
 
+/** Of `GET http://host/path`, which clients of proxies send. */
+const absolute = /^https?:\/\/([^/?#]*)/i;
+
+export function authorityOf(url: string): string | undefined {
+  return absolute.exec(url)?.[1];
+}
+
 export function pathOf({ url = '/' }: IncomingMessage): string {
-  const end = url.indexOf('?');
-  return end < 0 ? url : url.slice(0, end);
+  const path = url.startsWith('/') ? url : url.replace(absolute, '');
+  const end = path.indexOf('?');
+  return end < 0 ? path : path.slice(0, end);
 }
 
 export function queryOf({ url = '/' }: IncomingMessage): Record<string, string> {

@@ -44,10 +44,10 @@ const flags = {
   name: text('<name>', 'with `token`: its name, for people and the history'),
   'tls-cert': text('<file>', 'certificate, to be reached from other machines'),
   'tls-key': text('<file>', 'its key'),
-  'behind-proxy': toggle('a proxy in front of it does TLS'),
+  'behind-proxy': texts('<address>', 'only this proxy may connect, and it does TLS; a network: 10.0.0.0/8'),
   'allow-host': texts('<name>', 'a further name by which clients reach it'),
   'allow-origin': texts('<origin>', 'let web pages of this origin call'),
-  log: choice(['none', 'json'], 'one line per request on stderr (default: none)'),
+  log: choice(['none', 'json'], 'each line on stderr as JSON, and one per request (default: none)'),
   idle: text('<duration>', 'end when nobody has asked for this long'),
   grace: text('<duration>', 'how long to wait for open requests at the end (default: 10s)'),
   ...alertFlags,
@@ -101,17 +101,20 @@ With --webhook, --slack or --exec it also sends alerts, as semel watch does.
       version: (JSON.parse(readPackageFile('package.json')) as { readonly version: string }).version,
       hosts: values['allow-host'] ?? [],
       origins: values['allow-origin'] ?? [],
-      onWarning: complain,
+      onWarning: values.log === 'json' ? logWarning : complain,
       onRequest: (request) => {
         lastAskedAt = performance.now();
         if (values.log === 'json') logRequest(request);
       },
-      behindProxy: values['behind-proxy'] === true,
+      behindProxy: values['behind-proxy'] ?? [],
       ...tlsOf(values),
     };
     const server = await start(options);
-    printAside(`semel: listening on ${server.url}`);
-    if (own.path !== undefined) printAside(`semel: token in ${own.path}${own.isNew ? ' (new)' : ''}`);
+    if (values.log === 'json') log({ listening: server.url, tokenFile: own.path, isNewToken: own.isNew });
+    else {
+      printAside(`semel: listening on ${server.url}`);
+      if (own.path !== undefined) printAside(`semel: token in ${own.path}${own.isNew ? ' (new)' : ''}`);
+    }
     const watch = await watchFor(values, {
       ...{ store, targets, olderMs },
       url: values.url ?? ('socket' in listen ? undefined : server.url),
@@ -176,12 +179,12 @@ async function placeOf(values: Values): Promise<NonNullable<StartOptions['listen
     return { socket };
   }
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw usageError('serve', '--port takes 0 to 65535');
-  const isSafe = values['tls-cert'] !== undefined || values['behind-proxy'] === true;
+  const isSafe = values['tls-cert'] !== undefined || values['behind-proxy'] !== undefined;
   if (!isLoopback(host) && !isSafe)
     throw usageError(
       'serve',
       `other machines could reach ${host}, and read tokens on their way`,
-      'Add --tls-cert and --tls-key, or --behind-proxy where a proxy in front of it does TLS.',
+      'Add --tls-cert and --tls-key, or --behind-proxy with the address of the proxy that does TLS in front of it.',
     );
   return { host, port: Number(port) };
 }
@@ -244,24 +247,23 @@ function createToken(values: Values): number {
 
 /** Strangers choose the method; everything else is the server's own. */
 function logRequest({ method, path, status, tookMs, token }: Served): void {
-  const line = {
-    time: new Date().toISOString(),
-    method,
-    path,
-    status,
-    ms: Math.round(tookMs * 10) / 10,
-    token,
-  };
-  process.stderr.write(`${JSON.stringify(line)}\n`);
+  log({ method, path, status, ms: Math.round(tookMs * 10) / 10, token });
+}
+
+function logWarning(warning: string): void {
+  log({ warning });
+}
+
+function log(line: object): void {
+  // A name or an error may hold what a terminal obeys.
+  process.stderr.write(`${printable(JSON.stringify({ time: new Date().toISOString(), ...line }))}\n`);
 }
 
 const watchEveryMs = 10_000;
 
 function logAlert({ kind, doubt, target, error, again }: Alert): void {
   const { namespace, tool, ref } = doubt;
-  const line = { time: new Date().toISOString(), alert: kind, namespace, tool, ref, target, error, again };
-  // A name or an error may hold what a terminal obeys.
-  process.stderr.write(`${printable(JSON.stringify(line))}\n`);
+  log({ alert: kind, namespace, tool, ref, target, error, again });
 }
 
 function complainOf(alert: Alert): void {
