@@ -3,6 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import { systemClock, systemRandom } from '../core/clock.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
+import { recordId } from '../core/key/key.ts';
 import { NotLanded } from '../core/signals.ts';
 import { type PolicyFile, readPolicyFile } from '../mcp/index.ts';
 import {
@@ -53,10 +54,22 @@ export interface StartOptions
   readonly tokens: readonly TokenEntry[];
   /** The proxies in front of it, which do TLS: addresses, or networks such as 10.0.0.0/8. Nobody else may connect then. */
   readonly behindProxy?: readonly string[];
+  /** Called after each decision about a record: its history goes when a forgotten record is removed. */
+  readonly onAct?: (act: AdminAct) => void;
   /** The folder of the dashboard's files. @default that of the package */
   readonly dashboard?: string;
   /** @default process.emitWarning */
   readonly onWarning?: (message: string) => void;
+}
+
+export interface AdminAct {
+  readonly act: string;
+  readonly namespace: string;
+  readonly tool: string;
+  /** Its id. */
+  readonly record: string;
+  /** The name of the token. */
+  readonly by: string;
 }
 
 /** The port of `semel serve`. */
@@ -64,7 +77,14 @@ export const defaultPort = 8971;
 
 /** Closing it closes the store. */
 export async function startServer(options: StartOptions): Promise<RunningServer> {
-  const { tokens, mayDefine = false, behindProxy = [], dashboard = dashboardFolder, ...rest } = options;
+  const {
+    tokens,
+    mayDefine = false,
+    behindProxy = [],
+    dashboard = dashboardFolder,
+    onAct,
+    ...rest
+  } = options;
   const { listen = { host: '127.0.0.1', port: defaultPort }, version = '1' } = options;
   const { onWarning = (message: string) => process.emitWarning(message, 'SemelWarning') } = options;
   if (tokens.length === 0)
@@ -87,7 +107,13 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   const metrics = createMetrics({ store, version });
   const spaces = createSpaces({
     ...{ store: metrics.timed(store), policies, mayDefine, onWarning },
-    onSpace: ({ semel }) => void metrics.listen(semel),
+    onSpace({ semel }) {
+      metrics.listen(semel);
+      if (onAct === undefined) return;
+      semel.on('resolved', ({ namespace, contract, key, act, by }) =>
+        onAct({ act, namespace, tool: contract, record: recordId(namespace, key), by }),
+      );
+    },
   });
   const server = await serve({
     ...rest,

@@ -243,9 +243,11 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       if (path === '/livez') return { status: 200, body: { status: 'ok' } };
       if (path === '/readyz') {
         const isReady = await options.isReady();
+        const later: Readonly<Record<string, string>> = isReady ? {} : { 'retry-after': '1' };
         return {
           status: isReady ? 200 : 503,
           body: { status: isReady ? 'ok' : 'the store does not answer' },
+          headers: later,
         };
       }
       if (path === '/openapi.json') return { status: 200, body: api };

@@ -16,6 +16,8 @@ export interface TokenEntry {
   readonly role: Role;
   /** `*`: the request chooses, by the header Semel-Namespace. */
   readonly namespace: string;
+  /** By `semel serve token`: for people. */
+  readonly made?: { readonly at: string; readonly by: string };
 }
 
 export interface Credential extends Pick<TokenEntry, 'name' | 'role'> {
@@ -77,6 +79,8 @@ export function readTokenFile(text: string, name: string): readonly TokenEntry[]
     if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256))
       throw wrong(`tokens[${at}].sha256 is not 64 hex digits`);
     if (!roles.includes(role as Role)) throw wrong(`tokens[${at}].role is not read, execute or admin`);
-    return { name: who, sha256, role, namespace } as TokenEntry;
+    const { at: madeAt, by } = (entry?.made ?? {}) as { readonly at?: unknown; readonly by?: unknown };
+    const made = isText(madeAt) && isText(by) ? { made: { at: madeAt, by } } : {};
+    return { name: who, sha256, role, namespace, ...made } as TokenEntry;
   });
 }

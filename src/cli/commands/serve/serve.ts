@@ -2,9 +2,11 @@
 
 import { lstatSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
+import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
 import { type PolicyFile, readPolicyFile } from '../../../mcp/index.ts';
 import {
+  type AdminAct,
   defaultPort,
   digestToken,
   isLoopback,
@@ -106,6 +108,7 @@ With --webhook, --slack or --exec it also sends alerts, as semel watch does.
         lastAskedAt = performance.now();
         if (values.log === 'json') logRequest(request);
       },
+      onAct: values.log === 'json' ? log : sayAct,
       behindProxy: values['behind-proxy'] ?? [],
       ...tlsOf(values),
     };
@@ -237,7 +240,8 @@ function createToken(values: Values): number {
   if (tokens === undefined || name === undefined)
     throw usageError('serve', '`token` needs --tokens <file> and --name <name>');
   const namespace = chosenNamespace(values) ?? 'default';
-  const token = addToken(tokens, { name, role, namespace });
+  const made = { at: new Date().toISOString(), by: userInfo().username };
+  const token = addToken(tokens, { name, role, namespace, made });
   printAside(
     `semel: ${name} has the role ${role} in ${namespace === '*' ? 'all namespaces' : namespace}. Its token is shown only now:`,
   );
@@ -248,6 +252,11 @@ function createToken(values: Values): number {
 /** Strangers choose the method; everything else is the server's own. */
 function logRequest({ method, path, status, tookMs, token }: Served): void {
   log({ method, path, status, ms: Math.round(tookMs * 10) / 10, token });
+}
+
+/** Always: where a record was forgotten, nothing else will say who did it. */
+function sayAct({ act, namespace, tool, record, by }: AdminAct): void {
+  complain(`semel: ${by}: ${act} ${tool} ${record} in ${namespace}`);
 }
 
 function logWarning(warning: string): void {
