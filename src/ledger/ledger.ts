@@ -125,8 +125,14 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
 
     readFirst:
       store.claim.look &&
-      ((call, requester) =>
-        new StoreRequest(env, store.claim as Readable, 'look', call, receiveRead, requester).send()),
+      ((call, requester) => {
+        try {
+          env.circuit.refuseIfDown();
+        } catch (error) {
+          return Promise.reject(error);
+        }
+        return new StoreRequest(env, store.claim as Readable, 'look', call, receiveRead, requester).send();
+      }),
 
     claim(request, requester) {
       try {
