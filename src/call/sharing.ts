@@ -38,8 +38,8 @@ export class ActiveCall implements Closable {
   hasStarted = false;
   callers = 1;
   isOver = false;
-  /** The calls that calls from inside this one share, and wait for. */
-  waitsFor: Set<ActiveCall> | undefined;
+  /** The calls that calls from inside this one share and wait for, and how many wait for each. */
+  waitsFor: Map<ActiveCall, number> | undefined;
 
   /** `isShared`: others may join. */
   constructor(leader: Call, home: object, isShared: boolean) {
@@ -102,13 +102,10 @@ export function createSharing(clock: Clock): Sharing {
         return Promise.resolve(refuse(call, undefined, deadlockError(call, waiting.leader)));
       if (!isShared) return undefined;
       active.callers += 1;
-      for (const each of outerCalls) {
-        each.waitsFor ??= new Set();
-        each.waitsFor.add(active);
-      }
+      for (const each of outerCalls) countWait(each, active, 1);
       return waitForResult(call, active, clock)
         .finally(() => {
-          for (const each of outerCalls) each.waitsFor?.delete(active);
+          for (const each of outerCalls) countWait(each, active, -1);
         })
         .then((result) => shareResult(active, call, result));
     },
@@ -119,11 +116,8 @@ export function createSharing(clock: Clock): Sharing {
       // runs share the next one.
       if (current === undefined || isPast(current)) activeCalls.set(call.namespace, call.key, active);
       if (current !== undefined && mustFollow(current, call)) {
-        active.waitsFor = new Set([current]);
-        for (const each of listOuterCalls()) {
-          each.waitsFor ??= new Set();
-          each.waitsFor.add(active);
-        }
+        countWait(active, current, 1);
+        for (const each of listOuterCalls()) countWait(each, active, 1);
       }
       return active;
     },
@@ -146,11 +140,19 @@ function hasSameKey({ leader }: ActiveCall, { namespace, key }: Call): boolean {
   return leader.key === key && leader.namespace === namespace;
 }
 
+/** One of several that wait may leave: the others still wait. */
+function countWait(waiting: ActiveCall, active: ActiveCall, change: 1 | -1): void {
+  waiting.waitsFor ??= new Map();
+  const count = (waiting.waitsFor.get(active) ?? 0) + change;
+  if (count > 0) waiting.waitsFor.set(active, count);
+  else waiting.waitsFor.delete(active);
+}
+
 /** Directly, or through other calls. */
 function isWaitingFor(active: ActiveCall, other: ActiveCall, seen = new Set<ActiveCall>()): boolean {
   if (seen.has(active) || active.isOver || active.waitsFor === undefined) return false;
   seen.add(active);
-  return [...active.waitsFor].some((each) => each === other || isWaitingFor(each, other, seen));
+  return [...active.waitsFor.keys()].some((each) => each === other || isWaitingFor(each, other, seen));
 }
 
 function mayShare({ leader, attempt, abandoned, hasStarted }: ActiveCall, call: Call): boolean {

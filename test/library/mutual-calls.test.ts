@@ -105,3 +105,36 @@ test('across processes the wait ends, also without a timeout, and says why', asy
   );
   expect(made.warnings.some((text) => text.includes('Do not let two tools call each other'))).toBe(true);
 });
+
+test('one of two calls that wait for another run leaves: the other one still closes the circle', async () => {
+  const { semel, clock } = rig();
+  const [aBegun, leftByOne] = [gate(), gate()];
+  const leaving = new AbortController();
+  const a: Tool = semel.tool({
+    ...base,
+    name: 'a',
+    run: async (_: object) => {
+      aBegun.resolve();
+      await leftByOne.promise;
+      return `a > ${await outer({})}`;
+    },
+  });
+  const outer: Tool = semel.tool({
+    ...base,
+    name: 'outer',
+    run: async (_: object) => {
+      await aBegun.promise;
+      const both = [a.try({}, { signal: leaving.signal }), a({})];
+      await rest();
+      leaving.abort();
+      await both[0];
+      leftByOne.resolve();
+      return `outer > ${await both[1]}`;
+    },
+  });
+  const startedAt = clock.mono();
+  const results = await clock.until(Promise.all([a.try({}), outer.try({})]));
+  // Otherwise both wait for their timeouts, of ten minutes.
+  expect(clock.mono() - startedAt).toBeLessThan(60_000);
+  expect(results.flatMap((result) => (result.ok ? [] : codesOf(result.error)))).toContain('REENTRANT');
+});
