@@ -124,7 +124,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   }
 
   function runAfter(call: Call, before: (attempt: Attempt) => Promise<Try | undefined>): Promise<Result> {
-    return runWith(call, async (attempt) => (await before(attempt)) ?? toolBody(attempt));
+    const body: Body = async (attempt) => (await before(attempt)) ?? toolBody(attempt);
+    return runWith(call, Object.assign(body, { endsWithProcess: true }));
   }
 
   /** The reason to refuse a call before anything is claimed. */

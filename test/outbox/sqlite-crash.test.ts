@@ -89,3 +89,23 @@ test.each(points)('a relay that dies %s leaves one effect, or a doubt that is sh
     database.close();
   }
 });
+
+test.runIf(process.platform === 'linux')(
+  'the call of a relay that was killed is not busy until the end of its lease',
+  async () => {
+    const [library] = libraries as [(typeof libraries)[0]];
+    const path = newPath();
+    const target = `${path}.sent`;
+    const { semel, plain } = mailSemel(library.store(path), target, '6h');
+    await semel.open();
+    const database = library.open(path);
+    await transaction(database, (tx) => plain.stage(tx, { id: 'a' }));
+    const dieAt = 'after effect';
+    await killedAt({ path, library: library.name, target, what: 'relay', dieAt, lease: '6h' });
+    database.exec('UPDATE outbox SET due = 0');
+    expect(await semel.outbox.drain()).toMatchObject({ inDoubt: 1 });
+    expect(effectsIn(target)).toHaveLength(1);
+    await semel.close();
+    database.close();
+  },
+);

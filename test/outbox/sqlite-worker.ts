@@ -1,7 +1,7 @@
 // A program on one SQLite file, its tables and the ledger, in a process of its own that kills itself at a given point.
 
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
-import { createSemel, landed, notLanded } from '../../src/index.ts';
+import { createSemel, type Duration, landed, notLanded } from '../../src/index.ts';
 import type { Store } from '../../src/store/store.ts';
 import { die, dieWhen, mortal, type Point } from './relay-worker.ts';
 import { libraries, shop } from './sqlite-place.ts';
@@ -15,6 +15,7 @@ export interface SqliteJob {
   readonly target: string;
   readonly what: 'call' | 'stage' | 'relay';
   readonly dieAt: Point | (typeof callPoints)[number];
+  readonly lease?: Duration;
 }
 
 export function effectsIn(target: string): readonly string[] {
@@ -22,12 +23,12 @@ export function effectsIn(target: string): readonly string[] {
 }
 
 /** `plain` has nothing that decides a doubt; `verified` can ask the target. */
-export function mailSemel(store: Store, target: string) {
+export function mailSemel(store: Store, target: string, lease: Duration = '400ms') {
   const semel = createSemel({ store, namespace: 'mail', prune: false });
   const common = {
     effect: 'irreversible',
     per: 'ever',
-    lease: '400ms',
+    lease,
     timeout: '3s',
     verifyAfter: '0s',
     async run({ id }: { id: string }) {
@@ -46,14 +47,21 @@ export function mailSemel(store: Store, target: string) {
 }
 
 if (process.argv[1]?.endsWith('sqlite-worker.ts')) {
-  const { path, library: name, target, what, dieAt } = JSON.parse(process.argv[2] as string) as SqliteJob;
+  const {
+    path,
+    library: name,
+    target,
+    what,
+    dieAt,
+    lease,
+  } = JSON.parse(process.argv[2] as string) as SqliteJob;
   const library = libraries.find((each) => each.name === name)!;
   const at = (point: (typeof callPoints)[number]) => {
     if (point === dieAt) process.kill(process.pid, 'SIGKILL');
   };
   if (what === 'relay') {
     dieWhen(dieAt as Point);
-    const { semel } = mailSemel(mortal(library.store(path)), target);
+    const { semel } = mailSemel(mortal(library.store(path)), target, lease);
     await semel.outbox.drain({ backoff: '20ms' });
   } else {
     const { database, define, insert } = await shop(library, path);
