@@ -212,7 +212,7 @@ function otherWriteError({ tool }: Call, fields: readonly string[]): SemelError 
     `${tool.contract.name}: an equal write with another ${named} is staged and not delivered yet.`,
     {
       path: fields[0] ?? '',
-      next: `Nothing was staged. Stage it again once that one is delivered, or name ${named} in \`identity\`: then both are delivered.`,
+      next: `Nothing was staged. Stage it again once that one is delivered; or name what tells the changes apart (such as a revision) in \`identity\`, and stage them in one \`group\`: then each is delivered, in order.`,
     },
   );
 }

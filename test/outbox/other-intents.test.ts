@@ -163,10 +163,30 @@ describe.each(places)('$name', ({ open }) => {
     const stage = (value: string) => at.transaction((tx) => tool.stage(tx, { id: 1, value }));
     expect(await stage('on')).toMatchObject({ status: 'staged' });
     expect(await stage('on')).toMatchObject({ status: 'staged before' });
-    await expect(stage('off')).rejects.toMatchObject({ code: 'IN_FLIGHT', path: 'value' });
+    await expect(stage('off')).rejects.toMatchObject({
+      code: 'IN_FLIGHT',
+      path: 'value',
+      message: expect.stringMatching(/revision.*`group`/),
+    });
     await at.semel.outbox.drain();
     expect(await stage('off')).toMatchObject({ status: 'staged' });
     await at.semel.outbox.drain();
     expect(written).toEqual(['on', 'off']);
+  });
+
+  test('with a revision in the identity and a group, each value is delivered and the last one wins', async () => {
+    await using at = await open();
+    const written: string[] = [];
+    const tool = at.semel.tool({
+      name: 'setting.put',
+      effect: 'write-idempotent',
+      per: 'ever',
+      identity: ['id', 'revision'],
+      run: async ({ value }: { id: number; revision: number; value: string }) => void written.push(value),
+    });
+    for (const [revision, value] of ['on', 'off', 'on'].entries())
+      await at.transaction((tx) => tool.stage(tx, { id: 1, revision, value }, { group: 'setting 1' }));
+    expect(await at.semel.outbox.drain()).toMatchObject({ delivered: 3 });
+    expect(written).toEqual(['on', 'off', 'on']);
   });
 });
