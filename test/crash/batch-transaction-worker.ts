@@ -18,6 +18,7 @@ export interface RowsLine {
   readonly ok: boolean;
   readonly done: number;
   readonly executed: number;
+  readonly text: string;
 }
 
 interface Rows {
@@ -87,9 +88,9 @@ async function main(job: RowsJob): Promise<void> {
       id: ({ id }) => id,
       concurrency,
       async transaction(work) {
-        const value = await transaction(work, () => die('before commit', commits === half));
+        const value = await transaction(work, () => die('before commit', commits >= half));
         commits += 1;
-        die('after commit', commits === half);
+        die('after commit', commits >= half);
         return value;
       },
     },
@@ -99,7 +100,7 @@ async function main(job: RowsJob): Promise<void> {
     },
   );
   const { ok, done, executed } = report;
-  print({ ok, done, executed } satisfies RowsLine);
+  print({ ok, done, executed, text: String(report) } satisfies RowsLine);
   process.exit(0);
 }
 

@@ -54,7 +54,9 @@ describe.each([
     const { database, read, end } = await open();
     const job: RowsJob = { database, items };
     const first = startNode<RowsLine>(worker, { ...job, dieAt });
-    expect(await first.ended, first.errors()).toMatchObject({ signal: 'SIGKILL' });
+    expect(await first.ended, first.errors() + JSON.stringify(first.lines)).toMatchObject({
+      signal: 'SIGKILL',
+    });
     // In one statement: a COMMIT that was sent before the kill may still be under way.
     const counts =
       '(SELECT count(*) FROM SCHEMArows) AS rows, (SELECT count(*) FROM SCHEMArecords) AS records';
