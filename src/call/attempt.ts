@@ -43,7 +43,7 @@ export class Attempt implements ContextSource, Lease, Timer {
   #lastNote: Note | undefined;
   /** The last note, until the store has it. */
   #unstoredNote: Note | undefined;
-  /** Of the current try, if it took any. */
+  /** Steps of the current try, if it took any. */
   steps: Steps | undefined;
   #hadOpenStep = false;
   readonly stop = new Stop();
@@ -53,7 +53,7 @@ export class Attempt implements ContextSource, Lease, Timer {
   #issuedKeys: Set<string> | undefined;
   /** What `prepare` returned may have a key in it. */
   #isKeyPrepared = false;
-  /** Of the present try. */
+  /** Requests of the current try. */
   #requests: Requests | undefined;
   /** Ends `race` before the effect does. */
   #stopWaiting: ((reason: Error) => void) | undefined;
@@ -495,7 +495,7 @@ export function mustUseFirstWording(call: Call, record: StoredRecord): boolean {
 }
 
 const maxPreparedBytes = 1_048_576;
-/** Of a provider's id. */
+/** Maximum length of a provider's id. */
 export const maxRefLength = 1_000;
 
 function describeForeignKey(name: string, host: string): string {

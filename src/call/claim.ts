@@ -167,7 +167,7 @@ const neverStarted: RecordError = {
   retriable: true,
 };
 
-/** Reports the answer that the call gets to listeners and to the audit. */
+/** Tells listeners and the audit which answer the call gets. */
 export function reportAnswer({ ledger, owner }: Env, call: Call, answer: LostAnswer): void {
   if (answer.is === 'replay' && answer.cached !== undefined)
     ledger.reportCached(answer.cached, call.identity, owner, answer.cached.driftFrom(call));

@@ -29,7 +29,7 @@ export interface Try {
   readonly verdict?: string;
   /** No further try may follow, even if class and provider allow it. */
   readonly final?: true;
-  /** Of the last answer to a request through `ctx.fetch`. */
+  /** Headers of the last response that `ctx.fetch` got. */
   readonly headers?: Headers | undefined;
   /** The effect ran on after its attempt had ended, or still does. */
   readonly late?: true;

@@ -202,7 +202,7 @@ function refuseUnrecorded(attempt: Attempt, { ending, thrown }: Try, more: Parti
           `${name} ended (${describeError(thrown)}), and the store did not take the record.`,
           {
             cause: thrown,
-            next: 'It was run, and may have landed. The record is settled as soon as the store answers; call again then.',
+            next: 'The effect ran and may have landed. semel records it when the store answers; call again then.',
             evidence: { ...collectEvidence(record), executed: more.executed === true },
           },
         );

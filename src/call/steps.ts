@@ -58,7 +58,7 @@ interface Taken {
   fate: StepFate;
 }
 
-/** Of one try, with what earlier tries of its attempt know of theirs. */
+/** The steps of one try, with what earlier tries of its attempt know of theirs. */
 export class Steps {
   readonly #taken: Taken[] = [];
   readonly #earlier: readonly Taken[];
@@ -135,7 +135,7 @@ export class Steps {
     }
   }
 
-  /** Of a step that this try did not start. */
+  /** The fate of a step that this try did not start. */
   #fateBefore(names: readonly string[]): StepFate {
     const known = this.#earlier.find((each) => names.includes(each.name));
     return known?.fate ?? (this.#mayHaveLanded ? 'in doubt' : 'not landed');

@@ -105,7 +105,7 @@ export class SemelError extends Error {
   readonly value: unknown;
   /** The command that explains the code, from the installed package. */
   readonly docs: string;
-  /** Of the call that ended so. */
+  /** Receipt of the call that failed. */
   readonly receipt: Receipt | undefined;
 
   constructor(code: ErrorCode, happened: string, details: ErrorDetails = {}) {

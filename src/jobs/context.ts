@@ -58,7 +58,7 @@ export function attemptEnv(
   };
 }
 
-/** Of the jobs that the code that runs now is part of. */
+/** Records held by the jobs around the running code. */
 const heldHere = new AsyncLocalStorage<readonly string[]>();
 
 /** Calls of `work` know that these records are held around them. */

@@ -97,7 +97,7 @@ export interface Work<Ending extends RunEnding> {
   leave?(ending: Ending, release: () => Promise<unknown>): void;
 }
 
-/** The claims that an execution runs under. */
+/** The claims that must hold while an execution runs. */
 export interface Under<Ending> {
   readonly key: string;
   /** Ids of the records that are held. */

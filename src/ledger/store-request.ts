@@ -8,7 +8,7 @@ import { type Circuit, createCircuit } from './circuit.ts';
 import type { EventHub } from './events.ts';
 import { sleep, type Timer, TimerList } from './timers.ts';
 
-/** Made the request, and may stop waiting for its reply; what the store did must not be lost then. */
+/** The caller of a request. It may stop waiting for the reply, but must not lose what the store did. */
 export interface Requester<Reply> {
   /** Set by the request: the request itself. */
   pending: { abandon(error: SemelError): boolean } | undefined;

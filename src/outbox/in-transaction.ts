@@ -152,7 +152,7 @@ function endedInsideError(name: string): SemelError {
 function undoneError(name: string): SemelError {
   return new SemelError(
     'STORE_UNSAFE',
-    `\`run\` of ${name} undid its own claim with a ROLLBACK TO its caller's savepoint: its effect is undone too.`,
+    `\`run\` of ${name} rolled back to its caller's savepoint, which undid its claim and its effect.`,
     { next: 'Roll the transaction back. Let `run` roll back only to savepoints that it has set itself.' },
   );
 }

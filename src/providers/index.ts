@@ -33,7 +33,7 @@ export const nylas: Provider = messages.nylasRow.provider;
 export const telnyx: Provider = messages.telnyxRow.provider;
 export const brevo: Provider = messages.brevoRow.provider;
 export const discord: Provider = messages.discordRow.provider;
-/** Of one's own domain, which goes behind the @ of the Message-ID. */
+/** A row for your own domain, which follows the @ of the Message-ID. */
 export function smtp(domain: string): Provider {
   return messages.smtpRow(domain).provider;
 }

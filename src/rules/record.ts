@@ -45,7 +45,7 @@ export interface Row {
   readonly fence: number;
   /** Goes into the provider's key: the generation, until a verdict requires a new key. */
   readonly providerKeyFence: number;
-  /** Of the last claim or decision; it invalidates every earlier token. */
+  /** Token of the last claim or decision; it invalidates every earlier one. */
   readonly token: string;
   readonly status: Status;
   /** The lowest fence of an attempt that was dispatched and never accounted for; null: no doubt. */

@@ -119,7 +119,7 @@ export interface Clone {
 
 export type CloneTool = (change: CloneChanges) => Clone;
 
-/** Of what `semel.tool` made, or of a framework's tool that `setCloner` knows. */
+/** Clones what `semel.tool` made, or a framework's tool that `setCloner` knows. */
 export function clonerOf(tool: unknown): CloneTool | undefined {
   return (tool as { [cloneKey]?: CloneTool } | null | undefined)?.[cloneKey];
 }

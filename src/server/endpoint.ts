@@ -21,7 +21,7 @@ export interface Endpoint {
   readonly role: Role;
   /** For the documentation. */
   readonly about: string;
-  /** Of the body of a POST, or of the query of a GET. */
+  /** Schema of a POST's body or a GET's query. */
   readonly input: Schema<unknown>;
   /** A list of bodies may be sent instead of one. */
   readonly isBatch?: true;

@@ -94,7 +94,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   if (isRemote && options.tls === undefined && proxies === undefined)
     throw new SemelError(
       'INVALID_ARGS',
-      `Other machines could reach ${'host' in listen ? listen.host : ''} and read tokens on their way.`,
+      `${'host' in listen ? listen.host : ''} is reachable from other machines, and tokens would travel unencrypted.`,
       {
         path: 'listen.host',
         next: 'Pass `tls`, or the address of the proxy that does TLS in front of it as `behindProxy`.',

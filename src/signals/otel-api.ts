@@ -56,7 +56,7 @@ interface Meter {
   ): { record(value: number, attributes?: Attributes): void };
 }
 
-/** Of its enumerations. */
+/** Values of its enumerations. */
 export const internalKind = 0;
 export const errorStatus = 2;
 export const sampledFlag = 1;

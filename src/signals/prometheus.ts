@@ -7,7 +7,7 @@ import { createMetrics } from './metrics/metrics.ts';
 import { ownVersion } from './own-version.ts';
 
 export interface PrometheusMetrics {
-  /** Of the response. */
+  /** The response's Content-Type. */
   readonly contentType: string;
   /** What Prometheus reads. The open records come from the ledger, at most every five seconds. */
   text(): Promise<string>;

@@ -3,7 +3,7 @@
 
 import type { EventType, StoreEvent } from './store.ts';
 
-/** Of each list, the latest `maxKept` of a record are kept. */
+/** For each list, a record keeps its latest `maxKept` events. */
 export const boundedTypes: readonly (readonly EventType[])[] = [
   ['replayed', 'conflict', 'observed', 'noted'],
   ['fenced', 'lateNews', 'duplicate', 'contradiction'],

@@ -37,7 +37,7 @@ describe('a job with --at-least', () => {
     expect(JSON.parse(busy.stderr)).toMatchObject({ status: 'busy', exit: 75, reason: 'at-least' });
   });
 
-  test('is held across slots, after a failure too, and other ids have their own time', async () => {
+  test('holds across slots and after a failure; each --id has its own time', async () => {
     const at = place();
     const slot = (minute: number) => ['--at', `2026-06-19T07:0${minute}:00Z`];
     const failing = ['--', 'sh', '-c', 'echo x >> effects; exit 3'];

@@ -253,7 +253,7 @@ describe('what is wrong with the ledger itself', () => {
 });
 
 describe('what cannot be asked', () => {
-  test('a ledger that is not there, a finding that is not there, an argument', async () => {
+  test('refuses a missing ledger, an unknown finding and an unexpected argument', async () => {
     const at = ledger();
     expect(await at.doctor()).toMatchObject({
       code: 69,

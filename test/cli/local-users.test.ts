@@ -26,7 +26,7 @@ import {
 } from '../../src/store/files.ts';
 import { kernel, main, type Place, place } from './place.ts';
 
-/** Of nobody. */
+/** The user id of nobody. */
 const other = 65_534;
 const isRoot = process.geteuid?.() === 0;
 if (!isRoot) console.info('skipped: files of another user (only root can make them)');

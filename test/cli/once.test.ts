@@ -187,7 +187,7 @@ describe('a command that failed', () => {
     expect((await at.semel('once', 'mail', '--id', 'lead=1', '--', 'echo', 'sent')).stdout).toBe('sent\n');
   });
 
-  test('a person can say what it printed', async () => {
+  test('a verdict can name the output that later calls get', async () => {
     const at = place();
     const send = () => at.semel('once', 'mail', '--id', 'lead=1', '--', 'sh', '-c', 'exit 3');
     const [, ref = ''] = /semel resolve (\S+)/.exec((await send()).stderr) ?? [];

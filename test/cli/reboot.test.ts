@@ -68,7 +68,7 @@ test('a run that an earlier boot of this machine cut off is closed by the next o
   await earlier.close({ grace: 0 });
 });
 
-test('it is not scheduled at a time', async () => {
+test('@reboot with --at is refused, since it has no scheduled time', async () => {
   const at = place();
   const said = await at.semel('run', 'warm-up', reboot, '--at', '2026-06-19T07:00:00Z', effect);
   expect(said.stderr).toContain('@reboot is not scheduled at a time');

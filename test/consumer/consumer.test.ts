@@ -253,7 +253,7 @@ describe('a message in doubt', () => {
     return { ...made, handle: (deliveries = 1) => consumer.handle({ body: { id: 'a' }, deliveries }) };
   }
 
-  test('goes back as often as it is delivered, until a person decides: landed is an acknowledgement', async () => {
+  test('a message in doubt is retried on each delivery until a person decides; "landed" acknowledges it', async () => {
     const { semel, handle } = inDoubt();
     for (let delivery = 1; delivery <= 20; delivery += 1)
       expect(await handle(delivery)).toMatchObject({ is: 'retry', afterMs: 300_000 });

@@ -29,7 +29,7 @@ export interface Tally {
 
 export interface CampaignOptions {
   readonly folder: string;
-  /** Of each kind. */
+  /** How many of each kind. */
   readonly trials: number;
   readonly seed: number;
   readonly only?: string | undefined;

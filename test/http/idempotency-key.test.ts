@@ -192,7 +192,7 @@ describe.each(frameworks)('$name', (framework) => {
     expect(orders).toHaveLength(1);
   });
 
-  test('a key belongs to its caller; nobody is 401', async () => {
+  test('a key belongs to its caller; a request without a caller gets 401', async () => {
     const { orders, work } = counter();
     const { post } = await api(framework, work);
     expect(await post('1', undefined, { user: 'ann' })).toMatchObject({ text: '{"number":1}' });

@@ -16,7 +16,7 @@ export type Point = 'before effect' | 'after effect' | 'after commit';
 
 export interface ShopJob {
   readonly way: Way;
-  /** Of the effect server. */
+  /** The effect server's address. */
   readonly url: string;
   readonly ledger: string;
   readonly postgres: { readonly url: string; readonly schema: string };

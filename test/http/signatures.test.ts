@@ -139,7 +139,7 @@ describe('Stripe', () => {
     expect(await countRecords()).toBe(0);
   });
 
-  test('one of several v1 is enough, another scheme is not', async () => {
+  test('one valid v1 signature is enough; another scheme does not count', async () => {
     const { post } = endpoint(stripeEvents({ secret: secrets.stripe }));
     const body = stripeBody('evt_1');
     const [time, v1] = stripeSignature(body).split(',') as [string, string];

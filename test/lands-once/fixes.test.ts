@@ -100,11 +100,11 @@ describe('it says what to change', () => {
     const otherArgs = { ...mail, subject: 'Your invoice' };
     for (const other of [otherArgs, (args: typeof mail) => ({ ...args, subject: 'Your invoice' })]) {
       const listed = await played(() => ({ contract: { identity: ['to'] }, options: { otherArgs: other } }));
-      expect(listed.fixes).toEqual(['`subject` differs and counts for nothing: name it in `identity`.']);
+      expect(listed.fixes).toEqual(['`subject` differs but is not part of the key: name it in `identity`.']);
     }
     const unlisted = await played(() => ({ contract: { content: ['subject'] }, options: { otherArgs } }));
     expect(unlisted.fixes).toEqual([
-      '`subject` differs and counts for nothing: take it out of `content` or `volatile`.',
+      '`subject` differs but is not part of the key: take it out of `content` or `volatile`.',
     ]);
   });
 
@@ -238,7 +238,7 @@ describe('over HTTP', () => {
     await using semel = semelInMemory();
     await expect(
       landsOnce(define(semel, api.url, ['api.postco.example']), mail, { effects: api.effects }),
-    ).rejects.toThrow(/127\.0\.0\.1:\d+ is not a host of the provider/);
+    ).rejects.toThrow(/127\.0\.0\.1:\d+ is not in the `hosts` of/);
   });
 
   const sendWithOwnKey = (send: typeof fetch, url: string, given: Mail) =>

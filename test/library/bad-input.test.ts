@@ -25,14 +25,14 @@ const base = { name: 'post', effect: 'write-non-idempotent', per: 'ever' } as co
 const nested = (depth: number): unknown => (depth === 0 ? 1 : { a: nested(depth - 1) });
 const provider = { name: 'mailer', window: '1h' };
 
-describe('contracts are refused at construction', () => {
+describe('an invalid contract throws when it is defined', () => {
   test.each<[string, object, string, RegExp]>([
     ['an empty name', { name: '' }, 'name', /1 to 64 letters/],
     ['a name of 2,000 characters', { name: 'x'.repeat(2000) }, 'name', /1 to 64 letters/],
     ['a name with a slash', { name: 'a/b' }, 'name', /"a\/b"/],
     ['a name with a control character', { name: 'a\u0007b' }, 'name', /1 to 64/],
     ['__proto__ as a name', { name: '__proto__' }, 'name', /1 to 64/],
-    ['a name that is no text', { name: 7 }, 'name', /number/],
+    ['a name that is not a string', { name: 7 }, 'name', /number/],
     ['no run', { run: undefined }, 'run', /`run`/],
     ['an unknown class', { effect: 'write' }, 'effect', /Use one of read, write-idempotent/],
     ['no class', { effect: undefined }, 'effect', /not a valid effect/],

@@ -292,7 +292,7 @@ describe('what the contract or the provider recognise', () => {
     throw Object.assign(new Error('login failed'), { code: 'EAUTH' });
   };
 
-  test('a table by the error’s code', async () => {
+  test('`classify` can be a table of error codes', async () => {
     expect(await ended(fails, { classify: { EAUTH: 'notLanded' } })).toMatchObject({ status: 'released' });
     expect(await ended(fails, { classify: { EAUTH: 'rejected' } })).toMatchObject({ status: 'failed' });
     expect(await ended(fails, { classify: { EAUTH: 'maybeLanded' } })).toMatchObject({ status: 'unknown' });
@@ -300,7 +300,7 @@ describe('what the contract or the provider recognise', () => {
     expect(await ended(fails, { classify: { toString: 'notLanded' } })).toMatchObject({ status: 'unknown' });
   });
 
-  test('a function, which may know that it had landed', async () => {
+  test('`classify` can be a function, which may say that it had landed', async () => {
     const classify = (error: unknown) =>
       (error as { code?: string }).code === 'EAUTH' ? new AlreadyLanded('by then') : undefined;
     expect(await ended(fails, { classify })).toMatchObject({
@@ -355,7 +355,7 @@ describe('the key that ctx.fetch adds', () => {
     const stranger = await target();
     const provider = { name: 'mailer', window: '48h', hosts: [server.host] };
     const { result } = await ended((ctx) => ctx.fetch(`${stranger.url}/b`, { method: 'POST' }), { provider });
-    expect(result.ok ? '' : String(result.error.cause)).toMatch(/is not a host of the provider mailer/);
+    expect(result.ok ? '' : String(result.error.cause)).toMatch(/is not in the `hosts` of mailer/);
     expect(stranger.requests).toEqual([]);
   });
 

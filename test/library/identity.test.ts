@@ -353,7 +353,7 @@ describe('redact', () => {
     ]);
   });
 
-  test('reaches into objects of another realm, and cuts out whole what it cannot look into', async () => {
+  test('redacts inside objects of another realm, and removes a value whole if it cannot look inside', async () => {
     const foreign = runInNewContext('({ id: 1, body: { secret: "sk", text: "x" } })');
     const own = { identity: ['id'] };
     expect((await stored(['body.secret'], foreign, own)).args).toEqual({ id: 1, body: { text: 'x' } });

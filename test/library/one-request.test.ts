@@ -512,7 +512,7 @@ describe('by structure', () => {
     expect(oneRequest(mismatch, { ...none, provider: 'maybeLanded', sent: 2 })).toBe(undefined);
   });
 
-  test('an answer that was seen decides only where the error says nothing, and there was no other request', () => {
+  test('the seen response decides only if the error says nothing and no other request was sent', () => {
     const seen = { ...none, sent: 1, answer: 'refused' } as const;
     expect(oneRequest(error({}), seen)).toBe('rejected');
     expect(oneRequest(error({ code: 'ECONNRESET' }), seen)).toBe(undefined);

@@ -108,14 +108,14 @@ describe('strangers', () => {
   test.each(places)('get no request that contains a key: %o', async (provider) => {
     const stranger = await target();
     const { problem } = await ended((ctx) => post(ctx, '{}', `${stranger.url}/b`), provider);
-    expect(problem).toMatch(/is not a host of the provider pay/);
+    expect(problem).toMatch(/is not in the `hosts` of pay/);
     expect(stranger.requests).toEqual([]);
   });
 
   test('are they too whose name only ends like that of a host', async () => {
     const hosts = [new URL(server.url).hostname.slice(1)];
     const { problem, requests } = await ended((ctx) => post(ctx, '{}'), { ...base, hosts });
-    expect(problem).toMatch(/is not a host of the provider pay/);
+    expect(problem).toMatch(/is not in the `hosts` of pay/);
     expect(requests).toEqual([]);
   });
 

@@ -91,7 +91,7 @@ export function post(
   });
 }
 
-/** Of JSON, or the last message of a stream of events. */
+/** The message in a JSON body, or the last one of an event stream. */
 export function messageIn(body: string): unknown {
   const data = body.split('\n').filter((line) => line.startsWith('data:'));
   return JSON.parse(data.at(-1)?.slice(5) ?? body);

@@ -204,7 +204,7 @@ describe('the same mail again', () => {
     expect(isReplay(await client.call('act', mail))).toBe(true);
   });
 
-  test('with a key of the client it is the same call', async () => {
+  test('a call with the same idempotency key from the client is a replay', async () => {
     const here = proxyPlace();
     const client = here.client();
     const own = { idempotencyKey: 'k-1' };

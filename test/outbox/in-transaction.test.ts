@@ -471,7 +471,7 @@ test("a `run` that rolls back to its caller's savepoint is not told as done", as
   await client.query('BEGIN; SAVEPOINT mine');
   await expect(tool.inTransaction.try(client, order)).rejects.toMatchObject({
     code: 'STORE_UNSAFE',
-    message: expect.stringContaining('undid its own claim'),
+    message: expect.stringContaining('which undid its claim and its effect'),
   });
   await client.query('ROLLBACK');
   client.release();

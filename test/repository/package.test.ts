@@ -188,7 +188,7 @@ test('a tool has its types without @types/node and the DOM library too', () => {
   expect(typeErrors('bare.mts', code, { ...options, types: [], skipLibCheck: true })).toBe('');
 });
 
-test('all doors are one program: errors, the ambient identity and what is kept of a tool', () => {
+test('all entry points share one program: errors, the ambient identity and the state of tools', () => {
   const program = `
     const { createSemel, SemelError } = require('semel');
     (async () => {

@@ -10,7 +10,7 @@ import { testCredentials, testRegion } from './dynamodb.ts';
 
 export interface S3Request {
   readonly method: string;
-  /** Of the object; empty: the bucket. */
+  /** The object's name; empty: the bucket. */
   readonly name: string;
   readonly headers: IncomingMessage['headers'];
 }

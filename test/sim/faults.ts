@@ -56,7 +56,7 @@ export interface Profile {
   readonly silence: number;
   /** Per effect request. */
   readonly effect: number;
-  /** Of those, how many are delayed and how many are definite; the rest are ambiguous. */
+  /** How many of those are delayed and how many are definite; the rest are ambiguous. */
   readonly effectDelay: number;
   readonly clockJump: number;
   readonly operator: number;

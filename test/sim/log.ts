@@ -103,7 +103,7 @@ export interface Effect {
   readonly note: string | undefined;
   /** The contract by which it was sent. */
   readonly contract: Contract;
-  /** Of a step: the call that it was made for, and the whole intent of that. */
+  /** For a step: the call that it was made for, and the whole intent of that. */
   readonly of: (Home & { readonly identity: string }) | undefined;
 }
 
@@ -143,11 +143,11 @@ export interface Ending {
 export interface KeyLog {
   readonly key: string;
   highestFence: number;
-  /** Of the claim or act that changed hands last. */
+  /** Token of the claim or act that changed hands last. */
   token: string;
   /** When the first attempt crossed the line that is not accounted for. */
   openSince: number | undefined;
-  /** Of a fenced attempt whose success is on file beside a running one. */
+  /** Token of a fenced attempt whose success is on file beside a running one. */
   news: string;
   readonly attempts: Attempt[];
   readonly verdicts: Verdict[];

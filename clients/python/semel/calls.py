@@ -544,7 +544,7 @@ def unreported(name: str, ended: Ended) -> SemelError:
     """How it ended is not on record: the next call waits for the lease, and then tells."""
     return StoreUnavailable(
         f"{name} ended ({_error_of(ended.thrown)['message']}), and the ledger did not take the report.",
-        corrective_action="It was run, and may have landed. Call again when the ledger answers: it repeats nothing that may have landed.",
+        corrective_action="The effect ran and may have landed. Call again when the ledger answers: it repeats nothing that may have landed.",
     )
 
 

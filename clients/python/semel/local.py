@@ -1,6 +1,6 @@
 """The server of this user's ledger: found by its socket, or started on first use. It ends by itself when nobody asks.
 
-One per user and ledger: whoever holds the lock file starts it, all others wait and use it.
+One per user and ledger: the process that holds the lock file starts it, all others wait and use it.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @contextlib.contextmanager
 def _locked(place: pathlib.Path) -> Iterator[bool]:
-    """False: a server answers meanwhile. Whoever holds the lock may have been stopped."""
+    """False: a server answers meanwhile. The holder of the lock may have been stopped."""
     file = os.open(place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     _held.add(file)
     try:

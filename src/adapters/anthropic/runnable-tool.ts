@@ -32,9 +32,9 @@ export type Content = string | Any[];
 export interface RunContext {
   readonly toolUse?: { readonly id?: string };
   readonly signal?: AbortSignal | null | undefined;
-  /** Of a loop of one's own: what was said so far. */
+  /** The conversation so far, in a loop of your own. */
   readonly messages?: unknown;
-  /** In a loop of one's own: the first call of the reply that contains this call. */
+  /** In a loop of your own: the first call of the reply that contains this call. */
   readonly first?: string;
 }
 

@@ -13,7 +13,7 @@ export interface MessageExtras {
   note?: string;
 }
 
-/** What `_call` returns, so that LangChain makes the right message of it. */
+/** The return value of `_call`, in the form that LangChain turns into the right message. */
 export function toOutput(
   answer: Answer,
   isPair: boolean,

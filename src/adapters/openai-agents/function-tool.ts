@@ -44,7 +44,7 @@ export interface OwnTool<Value> {
   isEnabled: () => Promise<boolean>;
 }
 
-/** What the SDK tells of a call. */
+/** What the SDK passes with a call. */
 export interface CallDetails {
   readonly toolCall?: { readonly callId?: string };
   readonly signal?: AbortSignal;

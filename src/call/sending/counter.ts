@@ -8,7 +8,7 @@ import { readFate } from '../../core/contract/one-request.ts';
 interface Counter {
   count: number;
   hasSuccess: boolean;
-  /** Of the last answer to a request that is not a lookup. */
+  /** Status of the last answer to a request that is not a lookup. */
   status: number | undefined;
   /** One of them that is not a lookup was sent and got no answer: what has a status then is the answer to another one. */
   hasLostAnswer: boolean;

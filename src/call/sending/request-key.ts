@@ -113,7 +113,7 @@ function unknownHostError({ name }: Provider, url: string): SemelError {
   const { host } = new URL(url);
   return new SemelError(
     'CONTRACT_INVALID',
-    `${host} is not a host of the provider ${name}, so it would get no key.`,
+    `${host} is not in the \`hosts\` of ${name}, so this request would carry no key.`,
     {
       path: 'provider.hosts',
       next: 'Give that request a tool of its own, name the host, or send `ctx.keyFor(…)` yourself.',

@@ -48,7 +48,7 @@ export class Requests {
   #isOver = false;
   #hasGivenKey = false;
   #counted: Counted | undefined;
-  /** Of the last answer. */
+  /** Headers of the last answer. */
   headers: Headers | undefined;
   #status: number | undefined;
 

@@ -9,7 +9,7 @@ interface Stream {
 const minWidth = 20;
 /** Longer lines are hard to read. */
 const maxTextWidth = 100;
-/** Of help that is not printed on a terminal, and so of docs/reference/cli.md. */
+/** Width of help that is not printed on a terminal, and so of docs/reference/cli.md. */
 export const fileWidth = 80;
 
 /** Undefined if it is not a terminal, or one that does not know its width. */

@@ -282,7 +282,7 @@ function unpackMembers(container: unknown): unknown {
 
 const byPrototype: ReadonlyMap<object, Kind> = new Map(kinds.map((kind) => [kind.prototype, kind]));
 
-/** What a tag stands for, given its parts. Nothing here runs what the text says: no class, no code. */
+/** Rebuilds a tagged value from its parts. Stored text never chooses a class or code to run. */
 const readers: ReadonlyMap<string, (parts: never) => unknown> = new Map<string, (parts: never) => unknown>([
   ['undefined', () => undefined],
   ['number', (text: string) => Number(text)],

@@ -87,7 +87,7 @@ export function checkStrict(definition: StrictDefinition): readonly string[] {
     if (identity !== undefined && path.includes('.'))
       refuse(
         'strict',
-        `${name}: ${JSON.stringify(path)} in \`strict\` is inside a field.`,
+        `${name}: \`strict\` takes whole fields when \`identity\` is set; ${JSON.stringify(path)} is nested.`,
         `Name the whole field: strict: ['${path.split('.', 1)[0]}'].`,
       );
   }

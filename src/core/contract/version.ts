@@ -29,7 +29,7 @@ export function recordVersion({
   return providerMark === null ? own : `${own}@${providerMark}`;
 }
 
-/** Of a record's version: each of its effects has a record of its own. */
+/** By a record's version: each of its effects has a record of its own. */
 export function isMadeOfSteps(version: string): boolean {
   return version.startsWith('steps/');
 }

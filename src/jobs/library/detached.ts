@@ -37,7 +37,7 @@ export type JobTool =
       readonly job: string;
       readonly leaseMs: number;
       readonly windowMs: number;
-      /** Of its slot; null: it has no end. */
+      /** Length of its slot; null: it has no end. */
       readonly lengthMs: number | null;
       readonly run: string;
       readonly stepWindowMs: number;
@@ -201,7 +201,7 @@ function nthPart(nth: number): readonly string[] {
 export interface DetachedStep {
   readonly kind: 'step' | 'once';
   readonly name: string;
-  /** Of a step: what it depends on. Of `once`: its id. */
+  /** What a step depends on, or the id of a `once`. */
   readonly args?: unknown;
   /** The steps around it. */
   readonly in?: readonly string[];

@@ -82,7 +82,7 @@ function pipeOf(owner: string): string | undefined {
   return /#([0-9a-f]{20})$/.exec(owner)?.[1];
 }
 
-/** For people, without the name of the pipe or the mark of the process. */
+/** The owner as shown to people: without the pipe's name and the process's mark. */
 export function shownOwner(owner: string): string {
   return withoutMark(owner).replace(/#[0-9a-f]{20}$/, '');
 }

@@ -100,7 +100,7 @@ function inodeLink(folder: string): string {
   return join(folder, 'inode');
 }
 
-/** Of a guard, by the path of the pipe that shows whether it is alive. */
+/** The folder of a guard's pipes, by the path of the pipe that shows whether it is alive. */
 function setFolder(path: string): string {
   return `${path}.pipes`;
 }

@@ -211,7 +211,7 @@ function neverDue(expression: string): SemelError {
   );
 }
 
-/** Of a date: `Friday`. */
+/** The weekday of a date: `Friday`. */
 export function weekdayOf(date: string): string {
   return new Date(`${date}T00:00:00Z`).toLocaleDateString('en-GB', { weekday: 'long', timeZone: 'UTC' });
 }

@@ -123,7 +123,7 @@ export function createToolCalls({ semel, server, policies, onUnknownName }: Tool
     },
   };
 
-  /** A client could fill the memory with made-up names. Calls that have begun go on. */
+  /** Bounds memory: a client can make up tool names without end. Calls in progress continue. */
   function forgetOldest(): void {
     const [name, { forget }] = guards.entries().next().value as [string, Pick<Guard, 'forget'>];
     guards.delete(name);

@@ -8,7 +8,7 @@ import { answer, orUndefined, type SearchOptions, type Verifier } from './search
 interface PublishedPackage {
   readonly name: string;
   readonly version: string;
-  /** Of the tarball, as `npm pack --json` prints it. Without it, package.json must have `"semel": ctx.mark()`. */
+  /** Digest of the tarball, as `npm pack --json` prints it. Without it, package.json must have `"semel": ctx.mark()`. */
   readonly integrity?: string;
 }
 

@@ -7,7 +7,7 @@ import { limits } from '../../core/limits.ts';
 export interface TokenAccess {
   readonly token: string;
   readonly client?: undefined;
-  /** Of a proxy, a region or a test. */
+  /** The address of a proxy, a region or a test. */
   readonly baseUrl?: string;
   readonly fetch?: typeof globalThis.fetch;
 }

@@ -16,7 +16,7 @@ import {
 export interface LinearItem {
   readonly id: string;
   readonly url: string;
-  /** Of an issue: `ENG-12`. */
+  /** An issue's name: `ENG-12`. */
   readonly identifier?: string;
 }
 
@@ -108,7 +108,7 @@ export interface JiraIssue {
 interface JiraOptions extends SearchOptions {
   /** `'https://your-site.atlassian.net'` */
   readonly site: string;
-  /** Of the account whose API token it is; without it, the token is sent as a bearer token. */
+  /** The account of the API token; without it, the token is sent as a bearer token. */
   readonly email?: string;
   readonly token: string;
   readonly fetch?: typeof globalThis.fetch;
@@ -232,7 +232,7 @@ export function verifyNotionPage<Args>(options: NotionOptions<Args>): Verifier<A
   };
 }
 
-/** Of a text property, which may be in several pieces. */
+/** The text of a property, which may be in several pieces. */
 function readNotionText(property: unknown): string | undefined {
   const pieces = (property as { rich_text?: unknown } | null)?.rich_text;
   if (!Array.isArray(pieces)) return undefined;

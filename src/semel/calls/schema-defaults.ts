@@ -241,7 +241,7 @@ const days: readonly RegExp[] = [
   new RegExp(`^(?:${weekdays}|${monthNames})$`, 'i'),
 ];
 
-/** Of the years 2001 to 2100. */
+/** Limits of the years 2001 to 2100. */
 const firstMs = 978_307_200_000;
 const lastMs = 4_102_444_800_000;
 const quarterMs = 15 * 60_000;

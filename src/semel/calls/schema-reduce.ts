@@ -134,7 +134,7 @@ async function reduceWithin(
     return undefined;
   }
 
-  /** Of the shape that was given. Where the schema makes another kind of it, another shape might come out equal. */
+  /** Replacements of the shape that was given. Where the schema makes another kind of it, another shape might come out equal. */
   async function replaceByKind(steps: Steps, value: unknown): Promise<Others | undefined> {
     const others = await replace(steps, constantsLike(value, await leanest(steps, value)));
     const [given, made] = [at(base, steps), at(filledIn, steps)];

@@ -18,7 +18,7 @@ import { constants, constantsLike, type Fields, isFields, maxDepth, setAt } from
 export type Shared = Reduced | undefined;
 
 const known = new WeakMap<StandardSchema, Map<string, Shared | Promise<Shared>>>();
-/** Of one schema. Beyond that they are learned again: what a shape gives does not depend on when it was learned. */
+/** Maximum per schema. Beyond that they are learned again: what a shape gives does not depend on when it was learned. */
 const maxShapes = 100;
 /** A client chooses the names of args; longer shapes are not kept. */
 const maxShapeLength = 10_000;

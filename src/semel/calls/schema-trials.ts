@@ -41,7 +41,7 @@ export function constantsLike(value: unknown, lean: unknown): readonly unknown[]
   return typeof value === 'bigint' ? [0n, 1n] : [];
 }
 
-/** Of the same shape, with constants in it. */
+/** Values of the same shape, with constants in it. */
 function createSkeletons(value: unknown): readonly unknown[] {
   return [createSkeleton(value, 'semel', 1, 0), createSkeleton(value, '', 0, 0)];
 }

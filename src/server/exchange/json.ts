@@ -26,7 +26,7 @@ export function readJson(bytes: Buffer): unknown {
 
 type Reviver = (this: unknown, key: string, value: unknown) => unknown;
 
-/** Of all its objects. Fewer than in the text: a name is there twice. */
+/** Members of all its objects. Fewer than in the text: a name is there twice. */
 function countMembers(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   let count = 0;

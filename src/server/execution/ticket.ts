@@ -1,6 +1,6 @@
 // What an executor gets with a claim, and shows with each report. Opaque to it. It holds all that a server needs, so that any
-// server on the same store can take the report. It is signed: a late report is believed without a claim, so whoever could make
-// one up could decide about calls of others, and read their results.
+// server on the same store can take the report. It is signed, because a late report is believed without a claim: a forged ticket could
+// settle other callers' calls and read their results.
 
 import { createHmac, createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Ticket } from '../../call/index.ts';
@@ -12,9 +12,9 @@ import type { Store } from '../../store/store.ts';
 
 export interface OpenTicket {
   readonly tool: string;
-  /** Of a tool that the client defines itself. */
+  /** The contract of a tool that the client defines itself. */
   readonly policy: FilePolicy | undefined;
-  /** Of a job. */
+  /** How to make the tool again, if it is a job's. */
   readonly job?: JobTool | undefined;
   /** Undefined where nothing is claimed: a read. */
   readonly ticket: Ticket | undefined;

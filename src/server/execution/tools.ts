@@ -63,7 +63,7 @@ export function createServedTools(
     return tool;
   }
 
-  /** Whoever edits a program and starts it again should not look for a second definition in it. */
+  /** Says that the definition changed: after editing and restarting a program, nobody should search it for a second one. */
   function redefine(name: string, policy: FilePolicy): ServedTool {
     try {
       return define(name, policy, 'client');

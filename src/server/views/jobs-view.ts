@@ -28,7 +28,7 @@ interface JobSlotInfo {
 
 const maxJobs = 50;
 const maxSlotsPerDay = 100;
-/** Of one answer. */
+/** Maximum per answer. */
 const maxSlots = 20_000;
 /** Read at once: the record of a slot may have a megabyte, of which a line is kept. */
 const slotsAtOnce = 10;

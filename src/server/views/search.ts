@@ -26,7 +26,7 @@ export const searchQuery = object(
         'A key or its beginning, an id or ref, a tool call id, the id that a target gave, or a text in the args or the result. Case matters.',
     }),
   },
-  { after: text({ max: 2_000, about: 'The `next` of the answer before: searches older records.' }) },
+  { after: text({ max: 2_000, about: '`next` from the previous response: continues with older records.' }) },
 );
 
 interface Match {

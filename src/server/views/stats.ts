@@ -45,7 +45,7 @@ const patienceMs = 60;
 /** Counting may take this share of the time. */
 const share = 20;
 const maxKept = 200;
-/** Of all namespaces: each reads up to `maxRows`, and there are hundreds of time zones to count by. */
+/** Counts of all namespaces: each reads up to `maxRows`, and there are hundreds of time zones to count by. */
 const counts = createQueue(2);
 /** A count whose turn comes later than this after it was last asked for is not begun. */
 const wantedMs = 30_000;

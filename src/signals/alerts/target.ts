@@ -84,7 +84,7 @@ async function post(
     method: 'POST',
     headers: { 'user-agent': 'semel', ...headers },
     body,
-    // Whoever controls a redirect would get the alert.
+    // A redirect could send the alert anywhere.
     redirect: 'manual',
     signal: AbortSignal.any([signal, AbortSignal.timeout(requestMs)]),
   });

@@ -16,7 +16,7 @@ export interface Sample {
   readonly value: number;
 }
 
-/** One series of a counter. Whoever counts often keeps it: to look it up costs more than to count. */
+/** One series of a counter. Keep it in hot code: looking it up costs more than counting. */
 export interface Count {
   value: number;
 }
@@ -33,7 +33,7 @@ export interface Histogram extends Family {
   of(labels: Labels): Observed;
 }
 
-/** Of calls over a network, in seconds. */
+/** Bucket limits for calls over a network, in seconds. */
 export const buckets: readonly number[] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 
 export function counter(name: string, help: string): Counter {

@@ -23,7 +23,7 @@ export interface Scopes {
 export function createScopes(): Scopes {
   const known = keyMap<Scope>();
   const namespaces = new Set<string>();
-  /** Of what is beyond the limit: one per namespace that is known, and one for the rest. */
+  /** Scopes for what is beyond the limit: one per known namespace, and one for the rest. */
   const others = new Map<string, Scope>();
   const share = (namespace: string) => {
     const scope = others.get(namespace) ?? { namespace, tool: otherName };

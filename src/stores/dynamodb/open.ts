@@ -27,7 +27,7 @@ const schema = {
     { AttributeName: 'k', AttributeType: 'S' },
   ],
 };
-/** Of our items. */
+/** The attributes of our items. */
 const attributes = ['p', 'k', 'tag', 'text', 'part'];
 const firstPauseMs = 10;
 const longestPauseMs = 500;

@@ -45,7 +45,7 @@ const prefixLists = (prefix: string, lists: readonly Parameter[]) =>
 const claims = prefixLists('claim', claimLists);
 const settlements = prefixLists('settle', settleLists);
 
-/** Of `write`. Empty lists are not sent. */
+/** Parameters of `write`. Empty lists are not sent. */
 const writeParameters: readonly Parameter[] = [
   ...claims,
   ...settlements,
@@ -172,7 +172,7 @@ const leaveFormer = `
   END IF;
 `;
 
-/** Of `write`: what failed there, the relay that has the row puts back. */
+/** Ends of `write`. A row that failed there is put back by the relay that has it. */
 const followLanded = follow('landed IS NOT NULL', '');
 const followEnded = follow('landed IS NOT NULL OR failed IS NOT NULL', buryFailed);
 const landedList = 'landed bigint[];';

@@ -138,8 +138,8 @@ function checkServer(
     );
   if (server.nulls === 'off')
     throw unsafe(
-      `On the connection to ${where} array_nulls is off, which damages what is written.`,
-      'Nothing was run. Use a connection on which it is on.',
+      `array_nulls is off on the connection to ${where}, which would corrupt records.`,
+      'Nothing was run. Use a connection where it is on.',
     );
   if (server.isolation !== 'read committed')
     throw unsafe(

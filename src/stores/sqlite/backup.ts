@@ -137,7 +137,7 @@ function put(draft: string, path: string): string | undefined {
     : undefined;
   if (kept !== undefined) {
     if (existsSync(idPath(path))) copyFileSync(idPath(path), idPath(kept));
-    // The ledger first: a log without its ledger is refused, and processes that use it notice.
+    // Move the ledger first: semel refuses a log without its ledger, and running processes notice that it is gone.
     for (const side of ['', '-wal', '-shm', '-journal'])
       if (existsSync(path + side)) renameSync(path + side, kept + side);
   }

@@ -61,7 +61,7 @@ type Values = [
   ...[generation: number | null, reason: string | null, drift: string | null],
 ];
 
-/** Of a group only the first row, and with `skip` the first that is neither in doubt nor dead, besides those in doubt. */
+/** Takes only the first row of a group; with `skip`, the first that is neither in doubt nor dead, and those in doubt. */
 const due = `FROM outbox AS o WHERE namespace = ? AND due <= ? AND state < 2
   AND contract IN (SELECT value FROM json_each(?)) AND (group_name IS NULL OR NOT EXISTS (SELECT 1 FROM outbox AS e
     WHERE e.namespace = o.namespace AND e.group_name = o.group_name AND e.n < o.n AND NOT (? AND e.state > 0)))`;

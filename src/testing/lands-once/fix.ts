@@ -172,9 +172,12 @@ async function sameKey({ subject, calls }: Scene): Promise<string> {
   const found = differences(await argsOf(subject, first), await argsOf(subject, other));
   if (found.length === 0) return '`otherArgs` are the same args: pass a different intent.';
   const paths = found.map(({ path }) => `\`${path}\``).join(', ');
+  const isOne = found.length === 1;
+  const differ = `${paths} ${isOne ? 'differs' : 'differ'}`;
+  const [are, it] = isOne ? ['is', 'it'] : ['are', 'them'];
   return subject.contract.fields.identity === undefined
-    ? `${paths} ${found.length === 1 ? 'differs' : 'differ'} and counts for nothing: take it out of \`content\` or \`volatile\`.`
-    : `${paths} ${found.length === 1 ? 'differs' : 'differ'} and counts for nothing: name it in \`identity\`.`;
+    ? `${differ} but ${are} not part of the key: take ${it} out of \`content\` or \`volatile\`.`
+    : `${differ} but ${are} not part of the key: name ${it} in \`identity\`.`;
 }
 
 /** The args as `run` would get them, from a ledger of its own: nothing is run, and nothing is remembered. */

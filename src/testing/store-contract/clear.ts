@@ -195,7 +195,7 @@ export const clearCases = [
   ),
 
   behaviour(
-    'a request sent under an unsteady clock is over once its attempt has reported',
+    'with an unreliable clock, a request stops counting as in flight once its attempt reports',
     ['time', 'unsteady'],
     async (scene) => {
       await scene.unsteady(true, -2 * day);

@@ -18,7 +18,7 @@ export interface Aftermath {
   readonly effects: readonly LandedEffect[];
   /** When the record of an intent was settled. */
   readonly settledAt: ReadonlyMap<string, number>;
-  /** Of what is still staged or in doubt when all is over. */
+  /** Intents that are still staged or in doubt when all is over. */
   readonly left: readonly string[];
   /** How many repeats of each intent somebody accepted. */
   readonly accepted: ReadonlyMap<string, number>;
@@ -61,7 +61,7 @@ function describe(landed: readonly LandedEffect[]): string {
   return landed.map(({ fence, pid, at }) => `fence ${fence} of ${pid} after ${at - since} ms`).join(', ');
 }
 
-/** Of a group, nothing starts before what was committed earlier has landed and its record says so. */
+/** In a group, nothing starts before what was committed earlier has landed and its record says so. */
 function findDisorder(
   { orders, settledAt, dropped }: Aftermath,
   byIntent: ReadonlyMap<string, readonly LandedEffect[]>,

@@ -16,7 +16,7 @@ export interface Known {
   readonly attempt: string;
   /** A record of this namespace. */
   readonly ref: string;
-  /** Of a namespace that nobody here may use. */
+  /** A ticket of a namespace that nobody here may use. */
   readonly stolenAttempt: string;
   readonly stolenRef: string;
   readonly stolenKey: string;

@@ -43,7 +43,7 @@ interface Answer {
 
 /** So many clients ask for each new key, one right after the other. */
 const rivals = 4;
-/** Of so many calls, one asks for a key of before. */
+/** One call in so many asks for an earlier key. */
 const oldOneIn = 4;
 
 /** `from` makes the keys of one load differ from those of another. */

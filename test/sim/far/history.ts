@@ -36,7 +36,7 @@ export interface Told {
   readonly unheard: number;
   /** Exchanges that answered more than one call about the same keys. */
   readonly folded: number;
-  /** Of the store's clock. */
+  /** Jumps of the store's clock. */
   readonly jumps: number;
   readonly violations: readonly string[];
 }

@@ -10,7 +10,7 @@ export interface Weather {
   readonly lost: number;
   readonly twice: number;
   readonly late: number;
-  /** Of an ordinary way, there or back, in milliseconds. */
+  /** Shortest and longest ordinary way, there or back, in milliseconds. */
   readonly way: readonly [number, number];
 }
 
@@ -24,7 +24,7 @@ export interface Sent {
   readonly client: string;
   readonly swaps: readonly Swap[];
   readonly belief: Belief;
-  /** Of the journal, when it was sent. */
+  /** Length of the journal when it was sent. */
   readonly since: number;
   /** The place in the journal of the copy whose answer was heard. */
   heard: number | undefined;

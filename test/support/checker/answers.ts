@@ -37,7 +37,7 @@ export function replaysEqual({ chapters }: Book): Violation[] {
   });
 }
 
-/** Of the accepted execution where it is known which that was, else of any. It may have died before it told its caller. */
+/** Values of the accepted execution where it is known, otherwise of any. It may have died before it told its caller. */
 function firstValues(chapter: Chapter): Set<string | null> {
   const accepted = completionFences(chapter);
   const executed = chapter.endings.filter(({ told, value }) => told === 'executed' && value !== null);

@@ -12,7 +12,7 @@ export interface EffectEntry {
   readonly namespace: string;
   readonly intent: string;
   readonly target: string;
-  /** Of the attempt that made it, as the attempt said; null: it did not say. */
+  /** Fence of the attempt that made it, as the attempt said; null: it did not say. */
   readonly fence: number | null;
   /** The key that the provider was given; null: none. */
   readonly providerKey: string | null;
@@ -84,7 +84,7 @@ export interface Policy {
 }
 
 export interface Logs {
-  /** Of all workers; each worker's own lines in their order. */
+  /** Lines of all workers; each worker's own are in order. */
   readonly work: readonly WorkEntry[];
   /** All records of the store at the end, after the faults stopped and every lease ran out. */
   readonly records: readonly CheckedRecord[];

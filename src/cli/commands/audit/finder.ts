@@ -58,7 +58,7 @@ export interface Reuse {
 
 export interface Found {
   readonly calls: number;
-  /** Of these, with a key. */
+  /** How many of these have a key. */
   readonly keyed: number;
   readonly repeats: number;
   readonly nearRestart: number;

@@ -17,7 +17,7 @@ export const twoLedgers: Check<'TWO_LEDGERS'> = {
       const ours = contracts.find((each) => each.namespace === namespace)?.contracts ?? [];
       const both = names.filter((name) => ours.includes(name));
       if (both.length === 0) return [];
-      const found = `${listed(both)} ${both.length === 1 ? 'has' : 'have'} records here (${here}) and in ${other.path}, the ledger of this user: neither knows what the other did.`;
+      const found = `${listed(both)} ${both.length === 1 ? 'has' : 'have'} records here (${here}) and in ${other.path}, your default ledger: neither knows what was done in the other.`;
       return [{ namespace, found, next }];
     });
   },

@@ -106,7 +106,7 @@ export const diskSpace: Check<'DISK_SPACE'> = {
     return [
       {
         found: `${megabytes(files.freeBytes)} are free on the disk of the ledger ${files.path}.`,
-        next: 'Make room, or move the ledger: on a full disk nothing that is remembered runs. `semel prune` removes what has expired.',
+        next: "Free space or move the ledger: on a full disk, guarded calls don't run. `semel prune` removes what has expired.",
       },
     ];
   },

@@ -60,7 +60,7 @@ function notToday(group: ContractSeen, { optionsFor }: Seen): readonly Found[] {
     {
       namespace,
       contract,
-      found: `${count(open.length, 'record')} in doubt ${open.length === 1 ? 'was' : 'were'} written before version ${newest}: its code does not run them again.`,
+      found: `${count(open.length, 'record')} in doubt ${open.length === 1 ? 'was' : 'were'} written before version ${newest}, which does not run them again.`,
       next: `Check whether they landed, and decide: semel doubt --tool ${shellWord(contract)} ${optionsFor(namespace)}`.trim(),
       records: examples(open),
     },

@@ -24,7 +24,7 @@ const usual: Readonly<Record<Meaning, readonly string[]>> = {
   failed: [],
 };
 
-/** Of these an attempt has ended; the others say that one has begun. */
+/** Statuses of an attempt that has ended; the others say that one has begun. */
 export const unknownEndings: ReadonlySet<string> = new Set(words('unknown in_doubt timeout timed_out'));
 
 function words(text: string): readonly string[] {

@@ -84,7 +84,7 @@ export async function planOf(
     }
     const state = byKey.get(entry.key) ?? { line: number, isDone: false, ends: 0 };
     byKey.set(entry.key, state);
-    // What landed once has landed, whatever was tried later.
+    // Once a line says done, later lines cannot undo it.
     if (!state.isDone) note(state, number, meaning, entry.status);
     return undefined;
   }

@@ -55,7 +55,7 @@ interface ArgsGiven {
   readonly and?: string | undefined;
 }
 
-/** Of one call, or of two that are to be compared. */
+/** Args of one call, or of two to compare. */
 export function callsOf({ id = [], 'id-json': files = [], and }: ArgsGiven): readonly unknown[] {
   if (files.filter((file) => file === '-').length > 1)
     throw usageError('key', 'standard input can be read only once', 'Put the other call in a file.');

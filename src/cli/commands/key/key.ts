@@ -146,7 +146,7 @@ function compare(
   };
 }
 
-/** Of a call alone: what looks fresh in its identity. */
+/** What looks fresh in the identity of a single call. */
 function hintsOf({ identity }: KeyInfo): readonly string[] {
   return differencesOf({}, typeof identity === 'object' && identity !== null ? identity : {}).flatMap(
     ({ path, second }) => {
@@ -187,7 +187,7 @@ function describeKey(
   return lines.filter(([, text]) => text !== '').map(([name, text]) => `${name.padEnd(11)} ${text}`);
 }
 
-/** Of a period without slots. */
+/** When a period without slots ends. */
 function describeEnd(per: ContractPer): string | undefined {
   if (per === 'ever') return 'ever: it does not end';
   return typeof per === 'number' ? `${formatDuration(per)} from the first success` : undefined;

@@ -23,7 +23,9 @@ function totalsOf({ totals, doubts }: Stats, span: string): readonly string[] {
     `${doubts.open} in doubt now${doubts.oldest ? `, the oldest from ${relative(doubts.oldest)}` : ''}; ${doubts.resolved} resolved by people, ${doubts.decided} decided by code.`,
   ];
   if (conflicts > 0)
-    lines.push(`${conflicts} conflicts: one key for two intents, or a call that another caller had made.`);
+    lines.push(
+      `${many(conflicts, 'conflict')}: one key for two intents, or a call that another caller had made.`,
+    );
   if (duplicates > 0)
     lines.push(styled('red', `${effects(duplicates)} landed twice, as far as was reported.`));
   if (totals.wouldPrevent + totals.wouldHold > 0) lines.push(`Observing: ${observed({ totals }, span)}`);
@@ -32,12 +34,16 @@ function totalsOf({ totals, doubts }: Stats, span: string): readonly string[] {
 
 function observed({ totals }: Pick<Stats, 'totals'>, span: string): string {
   const { wouldPrevent, wouldHold } = totals;
-  const held = wouldHold === 0 ? '' : `, and held back ${wouldHold} calls in doubt or in conflict`;
-  return `semel would have prevented ${wouldPrevent} ${wouldPrevent === 1 ? 'duplicate' : 'duplicates'} in ${span}${held}.`;
+  const held = wouldHold === 0 ? '' : `, and held back ${many(wouldHold, 'call')} in doubt or in conflict`;
+  return `semel would have prevented ${many(wouldPrevent, 'duplicate')} in ${span}${held}.`;
 }
 
 function effects(count: number): string {
-  return count === 1 ? '1 effect' : `${count} effects`;
+  return many(count, 'effect');
+}
+
+function many(count: number, noun: string): string {
+  return count === 1 ? `1 ${noun}` : `${count} ${noun}s`;
 }
 
 /** A line per slot; slots without calls fold into one. */

@@ -174,7 +174,7 @@ function toRows(result: unknown): Rows {
   if (Array.isArray(result)) return result;
   const { rows } = (result ?? {}) as { rows?: unknown };
   if (Array.isArray(rows)) return rows;
-  throw new SemelError('INVALID_ARGS', '`query` of the transaction resolved to something without rows.', {
+  throw new SemelError('INVALID_ARGS', "The transaction's `query` resolved to a value without `rows`.", {
     path: 'tx',
     next: 'Nothing was run. It must resolve to { rows: [...] } or to a list of rows.',
   });

@@ -235,7 +235,7 @@ export function postgresTransactions(options: TransactionsOptions): Transactions
         'Use a connection whose client_encoding is UTF8.',
       );
     if (probe.nulls === 'off')
-      refuse('In the transaction array_nulls is off, which damages what is written.', 'Switch it on.');
+      refuse('array_nulls is off in the transaction, which would corrupt records.', 'Switch it on.');
     if (isTrue(probe.hides))
       refuse(
         "Row security hides records of the ledger from the transaction's user.",

@@ -164,7 +164,7 @@ function refuseMounted(path: string, machine: Machine): void {
   });
 }
 
-/** The system's links (/tmp, /var/run) do not change; those of a deployment (`current`) do. */
+/** Ignores links of the system (/tmp, /var/run), which never change. A deployment's link (`current`) does. */
 function warnBehindLink(wanted: string, path: string): string | undefined {
   for (let name = dirname(wanted); dirname(name) !== dirname(dirname(name)); name = dirname(name)) {
     if (!lstatSync(name, { throwIfNoEntry: false })?.isSymbolicLink()) continue;
