@@ -51,14 +51,17 @@ def effect(context):
     with open(os.environ["FOLDER"] + "/effects", "a") as file:
         file.write(kind + "\\n")
 
-terms = dict(per="ever", lease="2s", wait=0, provider={"name": "bank", "window": "30d"})
+terms = dict(per="ever", lease="2s", wait=0)
+if "unkeyed" not in sys.argv:
+    terms["provider"] = {"name": "bank", "window": "30d"}
+prefix = "unkeyed." if "unkeyed" in sys.argv else ""
 
-@semel.tool("stopped.sync", **terms)
+@semel.tool(prefix + "stopped.sync", **terms)
 def sync(point: str) -> str:
     effect(semel.current())
     return "done"
 
-@semel.tool("stopped.async", **terms)
+@semel.tool(prefix + "stopped.async", **terms)
 async def later(point: str) -> str:
     effect(semel.current_async())
     return "done"
@@ -236,6 +239,22 @@ class Interrupts(Place):
                 then = ["LEASE_LOST"] if point == "before start" else ["lost", "done"]
                 self.assertEqual(self.finish(stopped).split(), then)
                 self.assertEqual(len(self.effects), 1 if point == "before start" else 2)
+
+    def test_without_a_key_a_program_that_was_stopped_past_its_lease_does_nothing_twice(self) -> None:
+        for kind, point in itertools.product(("sync", "async"), ("before start", "in effect")):
+            with self.subTest(kind=kind, point=point):
+                (self.folder / "effects").unlink(missing_ok=True)
+                stopped = self.start(STOPPED, kind, point, point, "stopped", "unkeyed")
+                wait_until(lambda: is_stopped(stopped.pid), "it is stopped")
+                time.sleep(2.1)
+                other = (STOPPED, kind, "never", point, "stopped", "unkeyed")
+                self.assertEqual(self.finish(self.start(*other)), "IN_DOUBT")
+                self.assertEqual(self.effects, [])
+                os.kill(stopped.pid, signal.SIGCONT)
+                # Nobody did it meanwhile, nor decided about it: it is done once, and its late success ends the doubt.
+                self.assertEqual(self.finish(stopped).split()[-1], "done")
+                self.assertEqual(self.finish(self.start(*other)), "done")
+                self.assertEqual(len(self.effects), 1)
 
 
 class Leases(unittest.TestCase):

@@ -21,7 +21,7 @@ from semel import local
 from .support import Place, wait_until
 
 COMMON = """
-import asyncio, os, signal, sys
+import asyncio, http.client, os, signal, sys, time
 import semel, semel.calls
 
 order, crash_at = sys.argv[1], sys.argv[2]
@@ -35,10 +35,27 @@ def effect(key):
         file.write(key + "\\n")
 
 settle = semel.calls.settle
-def crash_before_settle(*args):
+def crash_around_settle(*args):
     crash("before settle")
-    return settle(*args)
-semel.calls.settle = crash_before_settle
+    outcome = yield from settle(*args)
+    crash("settled")
+    return outcome
+semel.calls.settle = crash_around_settle
+
+getresponse, read = http.client.HTTPConnection.getresponse, asyncio.StreamReader.read
+def crash_before_answer(*args):
+    if crash_at == "begin sent":
+        # The server has claimed it.
+        time.sleep(0.5)
+    crash("begin sent")
+    return getresponse(*args)
+async def crash_before_answer_async(*args):
+    if crash_at == "begin sent":
+        await asyncio.sleep(0.5)
+    crash("begin sent")
+    return await read(*args)
+http.client.HTTPConnection.getresponse = crash_before_answer
+asyncio.StreamReader.read = crash_before_answer_async
 
 terms = dict(effect="irreversible", per="ever", identity=["order"], lease="2s", window="1d")
 if "keyed" in sys.argv:
@@ -78,23 +95,122 @@ print(outcome.value if outcome.ok else outcome.error.code)
 """
 )
 
+ONCE = (
+    COMMON
+    + """
+def work():
+    crash("after begin")
+    effect("once")
+    crash("after effect")
+    return "paid " + order
+
+try:
+    print(semel.once("pay.once", order, work, lease="2s"))
+except semel.SemelError as error:
+    print(error.code)
+"""
+)
+
+ONCE_ASYNC = ONCE.replace("def work", "async def work").replace('semel.once("pay.once"', 'asyncio.run(semel.once_async("pay.once.async"').replace(
+    '"2s"))', '"2s")))'
+)
+
+STEP = (
+    COMMON
+    + """
+@semel.tool("pay.step", **terms)
+def pay(order: str, ctx: semel.Context) -> str:
+    def charge() -> str:
+        crash("step begun")
+        effect("step")
+        crash("in step")
+        return order
+    ctx.step("charge", charge)
+    crash("after step")
+    return "paid " + order
+
+outcome = pay.attempt(order)
+print(outcome.value if outcome.ok else outcome.error.code)
+"""
+)
+
+STEP_ASYNC = (
+    STEP.replace('"pay.step"', '"pay.step.async"')
+    .replace("    def charge", "    async def charge")
+    .replace("def pay(order: str, ctx: semel.Context", "async def pay(order: str, ctx: semel.AsyncContext")
+    .replace("ctx.step(", "await ctx.step(")
+    .replace("pay.attempt(order)", "asyncio.run(pay.attempt(order))")
+)
+
+JOB = (
+    COMMON
+    + """
+@semel.job("pay.job." + order, per="ever", lease="10s")
+def pay(job: semel.JobContext) -> str:
+    def draft():
+        crash("in step")
+        return "draft"
+    def charge():
+        effect("charge")
+        return "ch_1"
+    crash("job begun")
+    job.step("draft", draft)
+    job.once("charge", charge)
+    crash("after step")
+    return "paid"
+
+settle_job = semel.jobs._Run._settle
+def crash_around_job(*args):
+    crash("before job settle")
+    yield from settle_job(*args)
+    crash("job settled")
+semel.jobs._Run._settle = crash_around_job
+
+while True:
+    outcome = pay.run()
+    if outcome.status != "busy":
+        break
+    time.sleep(0.2)
+print(outcome.status)
+"""
+)
+
+JOB_ASYNC = (
+    JOB.replace("def draft", "async def draft")
+    .replace("def charge", "async def charge")
+    .replace("def pay(job: semel.JobContext", "async def pay(job: semel.AsyncJobContext")
+    .replace("job.step(", "await job.step(")
+    .replace("job.once(", "await job.once(")
+    .replace("pay.run()", "asyncio.run(pay.run())")
+)
+
 TYPESCRIPT = """
 import { appendFileSync } from 'node:fs';
 const { createSemel } = await import(process.env.TEST_DOOR);
-const [order, crashAt] = process.argv.slice(1);
+const [order, crashAt, how] = process.argv.slice(1);
 const semel = createSemel({ namespace: 'default', onWarning: () => undefined });
 const pay = semel.tool({
   name: 'pay', effect: 'irreversible', per: 'ever', identity: ['order'], lease: '2s', window: '1d',
-  provider: { name: 'bank', window: '30d', sentBy: 'tool' },
+  ...(how === 'keyed' ? { provider: { name: 'bank', window: '30d', sentBy: 'tool' } } : {}),
   run: async (args, ctx) => {
     appendFileSync(process.env.FOLDER + '/effects', ctx.key + '\\n');
     if (crashAt === 'after effect') process.kill(process.pid, 'SIGKILL');
     return 'paid ' + args.order;
   },
 });
-console.log(await pay({ order }));
+console.log(await pay({ order }).catch((error) => error.code));
 await semel.close();
 """
+
+
+def typescript(order: str, crash_at: str, how: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [os.environ["TEST_NODE"], "--input-type=module", "-e", TYPESCRIPT, order, crash_at, how],
+        env={**os.environ, "FOLDER": os.environ["XDG_STATE_HOME"]},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def zombies() -> list[str]:
@@ -143,25 +259,78 @@ class Kills(Place):
                     self.assertEqual(self.finish(self.start(program, order, "never", "keyed")), f"paid {order}")
                     self.assertEqual(len(set(self.effects)), 1)
 
+    def check_all(self, cases: dict[str, tuple[str, str, str, int]]) -> None:
+        """Name → program, where it is killed, what the next one says, how many effects there are then. All at once."""
+        killed = {name: self.start(case[0], name, case[1], env=self.own(name)) for name, case in cases.items()}
+        for name, process in killed.items():
+            _, err = process.communicate(timeout=100)
+            self.assertEqual(process.returncode, -signal.SIGKILL, f"{name}: {err}")
+        # Some leases are over only while the next ones wait.
+        nexts = {name: self.start(case[0], name, "never", env=self.own(name)) for name, case in cases.items()}
+        for name, process in nexts.items():
+            with self.subTest(name):
+                self.assertEqual(self.finish(process).split()[0], cases[name][2])
+                file = self.folder / name / "effects"
+                self.assertEqual(len(file.read_text().split()) if file.exists() else 0, cases[name][3])
+
+    def own(self, name: str) -> dict[str, str]:
+        (self.folder / name).mkdir(exist_ok=True)
+        return {"FOLDER": str(self.folder / name)}
+
+    def test_killed_between_a_request_and_what_it_is_for(self) -> None:
+        cases = {}
+        for kind, program in (("sync", SYNC), ("async", ASYNC)):
+            # Claimed, and it never heard of it: nobody can know that it did not begin.
+            cases[f"sent-{kind}"] = (program, "begin sent", "IN_DOUBT", 0)
+            cases[f"settled-{kind}"] = (program, "settled", "paid", 1)
+        self.check_all(cases)
+
+    def test_killed_in_once_and_in_steps(self) -> None:
+        cases = {}
+        for kind, once, step in (("sync", ONCE, STEP), ("async", ONCE_ASYNC, STEP_ASYNC)):
+            cases[f"once-sent-{kind}"] = (once, "begin sent", "IN_DOUBT", 0)
+            cases[f"once-begun-{kind}"] = (once, "after begin", "IN_DOUBT", 0)
+            cases[f"once-effect-{kind}"] = (once, "after effect", "IN_DOUBT", 1)
+            cases[f"once-settled-{kind}"] = (once, "settled", "paid", 1)
+            cases[f"step-begun-{kind}"] = (step, "step begun", "IN_DOUBT", 0)
+            cases[f"step-in-{kind}"] = (step, "in step", "IN_DOUBT", 1)
+            cases[f"step-after-{kind}"] = (step, "after step", "IN_DOUBT", 1)
+        self.check_all(cases)
+
+    def test_killed_in_jobs(self) -> None:
+        cases = {}
+        for kind, job in (("sync", JOB), ("async", JOB_ASYNC)):
+            for point in ("begin sent", "job begun", "in step", "after step", "before job settle"):
+                cases[f"{point}-{kind}".replace(" ", "-")] = (job, point, "executed", 1)
+            cases[f"job-settled-{kind}"] = (job, "job settled", "skipped", 1)
+        self.check_all(cases)
+
     @unittest.skipUnless("TEST_DOOR" in os.environ, "needs the built library")
     def test_python_and_typescript_share_an_effect_killed_in_turn(self) -> None:
-        def typescript(crash_at: str) -> subprocess.Popen[str]:
-            return subprocess.Popen(
-                [os.environ["TEST_NODE"], "--input-type=module", "-e", TYPESCRIPT, "o-1", crash_at],
-                env={**os.environ, "FOLDER": str(self.folder)},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-
         self.kill(SYNC, "o-1", "after effect", "keyed")
-        process = typescript("after effect")
+        process = typescript("o-1", "after effect", "keyed")
         _, err = process.communicate(timeout=100)
         self.assertEqual(process.returncode, -signal.SIGKILL, err)
         self.assertEqual(self.finish(self.start(ASYNC, "o-1", "never", "keyed")), "paid o-1")
-        self.assertEqual(self.finish(typescript("never")), "paid o-1")
+        self.assertEqual(self.finish(typescript("o-1", "never", "keyed")), "paid o-1")
         self.assertEqual(len(self.effects), 3)
         self.assertEqual(len(set(self.effects)), 1)
+
+    @unittest.skipUnless("TEST_DOOR" in os.environ, "needs the built library")
+    def test_without_a_key_neither_repeats_what_the_other_may_have_done(self) -> None:
+        for order, program in (("u-1", SYNC), ("u-2", ASYNC)):
+            with self.subTest(order):
+                (self.folder / "effects").unlink(missing_ok=True)
+                self.kill(program, order, "after effect")
+                self.assertEqual(self.finish(typescript(order, "never", "unkeyed")), "IN_DOUBT")
+                self.assertEqual(len(self.effects), 1)
+        (self.folder / "effects").unlink(missing_ok=True)
+        process = typescript("u-3", "after effect", "unkeyed")
+        _, err = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, -signal.SIGKILL, err)
+        for program in (SYNC, ASYNC):
+            self.assertEqual(self.finish(self.start(program, "u-3", "never")), "IN_DOUBT")
+        self.assertEqual(len(self.effects), 1)
 
 
 class Servers(Place):
