@@ -2,7 +2,7 @@
 // gaps. Refuses zones that are not in the IANA database, and years with more than four digits.
 
 import { SemelError } from '../errors.ts';
-import { type Duration, formatDuration } from './duration.ts';
+import type { Duration } from './duration.ts';
 
 export type Unit = 'minute' | 'hour' | 'day' | 'week' | 'month';
 
@@ -17,12 +17,6 @@ export type Per = 'turn' | 'conversation' | 'run' | 'ever' | CalendarPeriod | Du
 
 /** As a contract holds it: a TTL is in milliseconds. */
 export type ContractPer = 'turn' | 'conversation' | 'run' | 'ever' | CalendarPeriod | number;
-
-/** For people. */
-export function formatPer(per: ContractPer): string {
-  if (typeof per === 'number') return formatDuration(per);
-  return typeof per === 'string' ? per : `${per.unit} in ${per.zone}`;
-}
 
 export interface Slot {
   readonly slot: string;
