@@ -40,6 +40,7 @@ export function refuseInDoubt(call: Call, record: StoredRecord, known: Known = {
     evidence: {
       ...collectEvidence(record),
       ...(wasSentUnkeyed(call, record) ? { withoutKey: true } : {}),
+      ...(reported?.next === undefined ? {} : { next: reported.next }),
     },
     ...retry,
     ...(known.cause === undefined ? {} : { cause: known.cause }),

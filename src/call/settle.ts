@@ -277,7 +277,13 @@ function toRecordError(outcome: 'failed' | 'released' | 'unknown', thrown: unkno
   // An error with a receipt comes from another call, made inside this one.
   const isOwn = isSemelError(thrown) && thrown.receipt === undefined;
   const code = thrown instanceof PartialSuccess ? 'PARTIAL_SUCCESS' : isOwn ? thrown.code : fallback[outcome];
-  return { code, message: describeError(thrown), retriable: outcome === 'released' };
+  const next = thrown instanceof PartialSuccess ? thrown.next : undefined;
+  return {
+    code,
+    message: describeError(thrown),
+    retriable: outcome === 'released',
+    ...(typeof next === 'string' ? { next: toLine(next) } : {}),
+  };
 }
 
 const maxMessageLength = 500;
@@ -290,9 +296,11 @@ export function describeError(error: unknown): string {
   const thrown = makeReadable(error);
   const text = readMessage(thrown);
   const code = isSemelError(thrown) ? undefined : listErrorCodes(thrown)[0];
-  const line = (code !== undefined && !text.startsWith(code) ? `${code}: ${text}` : text)
-    .replace(controlCharacters, ' ')
-    .trim();
+  return toLine(code !== undefined && !text.startsWith(code) ? `${code}: ${text}` : text);
+}
+
+function toLine(text: string): string {
+  const line = text.replace(controlCharacters, ' ').trim();
   return line.length > maxMessageLength ? `${line.slice(0, maxMessageLength)}…` : line;
 }
 

@@ -155,7 +155,8 @@ export class Steps {
     const reason = isSemelError(thrown) && thrown.cause !== undefined ? thrown.cause : thrown;
     const why = describeThrown(reason).replace(/\.$/, '');
     const message = [`${names.join(', ')} landed, ${rest}: ${why}`, ...actions].join('. ');
-    return new PartialSuccess({ landed: names, notLanded: left }, message, thrown);
+    const next = actions.length === 0 ? undefined : actions.join(' ');
+    return new PartialSuccess({ landed: names, notLanded: left }, message, thrown, next);
   }
 }
 

@@ -31,10 +31,13 @@ export class PartialSuccess<Value = unknown> extends Error {
   readonly landed: Value;
   /** What ended it. Not its `cause`, whose code is not that of the whole. */
   readonly reason: unknown;
-  constructor(landed: Value, message = 'Only part of it landed.', reason?: unknown) {
+  /** What its author says to do about the part that landed. */
+  readonly next: string | undefined;
+  constructor(landed: Value, message = 'Only part of it landed.', reason?: unknown, next?: string) {
     super(message);
     this.landed = landed;
     this.reason = reason;
+    this.next = next;
   }
 }
 

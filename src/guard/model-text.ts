@@ -47,9 +47,7 @@ function adviceFor(error: SemelError, ref: string | undefined, isExecuted: boole
   switch (code) {
     case 'PARTIAL_SUCCESS':
       // Its steps say what landed, and are not repeated.
-      return retriable
-        ? 'Part of it is done. Make the same call again, unchanged: it continues with the rest. If it fails again, tell the user what is done and what is not.'
-        : inDoubt;
+      return `${retriable ? goOn : inDoubt}${typeof evidence?.next === 'string' ? ` If the rest is not to be done: ${evidence.next}` : ''}`;
     case 'IN_DOUBT':
       return inDoubt;
     case 'RESULT_OMITTED':
@@ -80,6 +78,8 @@ function adviceFor(error: SemelError, ref: string | undefined, isExecuted: boole
   }
 }
 
+const goOn =
+  'Part of it is done. Make the same call again, unchanged: it continues with the rest. If it fails again, tell the user what is done and what is not.';
 const undecided = 'It may have been done. Make the same call again in a while to see how it ended.';
 const hopeless = 'This call did nothing, and repeating it does not help. Tell the user what the error says.';
 

@@ -16,6 +16,8 @@ export interface RecordError {
   readonly code: string;
   readonly message: string;
   readonly retriable: boolean;
+  /** What its author says to do about the part that landed. */
+  readonly next?: string;
 }
 
 /** What a successful attempt leaves behind. */

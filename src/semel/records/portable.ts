@@ -125,8 +125,13 @@ function every<Name extends string>(names: readonly Name[], check: Check): Recor
 }
 
 const isError: Check = (value) => {
-  const { code, message, retriable } = (value ?? {}) as Partial<RecordError>;
-  return isText(code) && typeof message === 'string' && isFlag(retriable);
+  const { code, message, retriable, next } = (value ?? {}) as Partial<RecordError>;
+  return (
+    isText(code) &&
+    typeof message === 'string' &&
+    isFlag(retriable) &&
+    (next === undefined || typeof next === 'string')
+  );
 };
 const isRetention: Check = (value) => {
   const { windowMs, failureWindowMs, keep, periodEndsAt } = (value ?? {}) as Partial<PortableRetention>;

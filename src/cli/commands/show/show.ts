@@ -81,6 +81,7 @@ function evidence(record: RecordInfo, drift: readonly string[]): readonly string
     ['drift', drift.length === 0 ? undefined : `replays were worded differently in: ${driftText(drift)}`],
     ['result', resultOf(record)],
     ['error', error && (isFailedRun(record) ? error.message : `${error.code}: ${error.message}`)],
+    ['to do', error?.next],
     ['remote ref', remoteRefText(record)],
     ['sent key', record.providerKey],
   ];
