@@ -24,6 +24,14 @@ async function staged(...names: readonly string[]) {
   const address = `${url}?schema=${schema}&durability=accept-loss`;
   const at = place({ SEMEL_DRIVERS: join(import.meta.dirname, '../..'), SEMEL_STORE: address });
   at.file('tools.mjs', tools);
+  await stageIn({ url, address }, ...names);
+  return { ...at, url, schema, address };
+}
+
+async function stageIn(
+  { url, address }: { readonly url: string; readonly address: string },
+  ...names: readonly string[]
+): Promise<void> {
   await using semel = createSemel({ store: address, namespace: 'shop' });
   const mail = semel.tool({
     name: 'mail',
@@ -37,7 +45,6 @@ async function staged(...names: readonly string[]) {
   for (const to of names) await mail.stage(client, { to });
   await client.query('COMMIT');
   await client.end();
-  return { ...at, url, schema };
 }
 
 test('lists what waits, delivers it, and shows what is dead and why', async () => {
@@ -147,6 +154,26 @@ test('what a person gave up may have landed: after its window retry asks first, 
   expect((await at.semel('outbox', 'retry', '1', '--yes')).code).toBe(0);
   expect((await at.semel('outbox', 'drain', './tools.mjs')).code).toBe(0);
   expect(at.lines('sent')).toEqual(['eve']);
+});
+
+test('relay delivers until SIGTERM, finishes what runs then, and ends cleanly', async () => {
+  const at = await staged('ada');
+  const slow = tools.replace(
+    'appendFileSync(',
+    "if (to === 'bob') await new Promise((end) => setTimeout(end, 500)); appendFileSync(",
+  );
+  const begun = slow.replace("if (to === 'bob')", "appendFileSync('begun', to + '\\n'); if (to === 'bob')");
+  at.file('tools.mjs', begun);
+  const relay = at.start('outbox', 'relay', './tools.mjs');
+  await expect.poll(() => at.lines('sent'), { timeout: 10_000 }).toEqual(['ada']);
+  await stageIn(at, 'bob');
+  await expect.poll(() => at.lines('begun'), { timeout: 10_000 }).toEqual(['ada', 'bob']);
+  relay.child.kill('SIGTERM');
+  const { code, signal, stdout, stderr } = await relay.ended;
+  expect({ code, signal, stderr }).toEqual({ code: 0, signal: null, stderr: '' });
+  expect(stdout.match(/^delivered {2}mail/gm)).toHaveLength(2);
+  expect(at.lines('sent')).toEqual(['ada', 'bob']);
+  expect((await at.semel('outbox', 'ls')).stdout).toContain('Nothing is staged.');
 });
 
 test('a SQLite ledger has one; a ledger that is not in a database has none, and says so', async () => {
