@@ -683,6 +683,24 @@ class Calls(Place):
             semel.tool("edited", per="day")(plain)()
         self.assertIn("SEMEL_IDLE", str(edited.exception))
 
+    def test_terms_that_make_no_key_may_change_and_those_that_do_may_not(self) -> None:
+        def define(**terms: Any) -> Any:
+            return semel.tool("changed", **terms)(lambda n, m=0: n)
+
+        self.assertEqual(define(per="ever", lease="10s")(1), 1)
+        changes: list[dict[str, Any]] = [
+            {"lease": "20s"},
+            {"window": "2d"},
+            {"timeout": "1m"},
+            {"stakes": "high"},
+            {"provider": {"name": "bank", "window": "30d"}},
+        ]
+        for at, change in enumerate(changes):
+            self.assertEqual(define(**{"per": "ever", **change})(at + 2), at + 2)
+        for change in ({"per": "day"}, {"effect": "write-idempotent"}, {"identity": ["n"]}, {"content": ["m"]}, {"volatile": ["m"]}):
+            with self.subTest(change), self.assertRaises(semel.ContractInvalid):
+                define(**{"per": "ever", **change})(9)
+
     def test_a_misspelt_field_is_refused_at_once(self) -> None:
         with self.assertRaises(semel.ContractInvalid):
 
