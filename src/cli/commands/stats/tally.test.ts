@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createTally, type RecordInfo } from '../../../semel/index.ts';
 import type { EventType, StoreEvent } from '../../../store/store.ts';
-import { bar, chart } from './chart.ts';
+import { bar, chart, summary } from './chart.ts';
 
 const at = (text: string) => Date.parse(`2026-06-${text}Z`);
 const since = at('17T12:00');
@@ -111,4 +111,23 @@ test('days without calls are one line, and bars fit into the terminal', () => {
   }
   expect(chart(stats, false, 80).at(2)).not.toContain('…');
   expect(chart({ ...stats, slots: [empty, { ...empty }] }, false, 80)).toHaveLength(1);
+});
+
+test('one of something is said in the singular', () => {
+  const told = (conflicts: number, wouldHold: number) => {
+    const { totals } = statsOf([record({})]);
+    return summary(
+      {
+        ...statsOf([record({})]),
+        since: new Date(since),
+        until: new Date(until),
+        totals: { ...totals, conflicts, wouldPrevent: 1, wouldHold },
+      } as unknown as Parameters<typeof summary>[0],
+      false,
+    ).join('\n');
+  };
+  expect(told(1, 1)).toContain('1 conflict: one key');
+  expect(told(1, 1)).toContain('prevented 1 duplicate in 2d, and held back 1 call in doubt');
+  expect(told(2, 2)).toContain('2 conflicts: one key');
+  expect(told(2, 2)).toContain('held back 2 calls in doubt');
 });
