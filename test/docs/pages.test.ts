@@ -148,6 +148,32 @@ describe('docs/internals/glossary.md', () => {
   });
 });
 
+describe("our own words on users' pages", () => {
+  const glossary = readPage('docs/internals/glossary.md');
+  const [, list = ''] = /^Our own words.*?: ([^.]+)\./ms.exec(glossary.text) ?? [];
+  // The longest first: "in doubt" is not "doubt" as well.
+  const own = list.split(/,\s+/).sort((one, other) => other.length - one.length);
+
+  test('are words of the glossary', () => {
+    const defined = rows(glossary).map(([word]) => word!.replaceAll('*', ''));
+    expect(own.length).toBeGreaterThan(20);
+    expect(own.filter((word) => !defined.includes(word))).toEqual([]);
+  });
+
+  // Per page, since a reader comes to one page with one question; nobody reads all of them.
+  const pages = allPages().filter(({ path }) => /^(README\.md|docs\/(start|guides)\/)/.test(path));
+  test.each(pages)('are at most twelve in $path', ({ prose }) => {
+    let rest = prose.toLowerCase();
+    const used = own.filter((word) => {
+      const left = rest.replaceAll(new RegExp(`\\b${word}(s|ed|d)?\\b`, 'g'), ' ');
+      const isUsed = left !== rest;
+      rest = left;
+      return isUsed;
+    });
+    expect(used.length, used.join(', ')).toBeLessThanOrEqual(12);
+  });
+});
+
 describe('links between pages', () => {
   test.each(allPages())('$path leads nowhere else than to files and headings that exist', (page) => {
     const broken = links(page).filter((link) => {
