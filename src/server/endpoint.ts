@@ -25,7 +25,7 @@ export interface Endpoint {
   readonly input: Schema<unknown>;
   /** A list of bodies may be sent instead of one. */
   readonly isBatch?: true;
-  /** Of the answer to an item that was done, what a batch that is too long still says: it must not look undone. */
+  /** What a batch that is too long still says of an item that was done: it must not look undone. */
   readonly shorten?: (answer: object) => object;
   run(input: never, context: Context): Promise<object>;
 }

@@ -232,12 +232,15 @@ describe('a command that failed', () => {
     expect(at.lines('effects')).toHaveLength(1);
   });
 
-  test('is run again with --if-unknown rerun', async () => {
+  test('is run again with --if-unknown rerun, under the same key for the provider', async () => {
     const at = place();
     const send = (script: string) =>
       at.semel('once', 'set', '--id', 'a=1', '--if-unknown', 'rerun', '--', 'sh', '-c', script);
-    expect((await send('exit 3')).code).toBe(76);
-    expect(await send('echo ok')).toMatchObject({ code: 0, stdout: 'ok\n' });
+    expect((await send('echo $SEMEL_KEY_UUID >> keys; exit 3')).code).toBe(76);
+    expect(await send('echo $SEMEL_KEY_UUID >> keys; echo ok')).toMatchObject({ code: 0, stdout: 'ok\n' });
+    const [first, second] = at.lines('keys');
+    expect(first).toMatch(/^[0-9a-f-]{36}$/);
+    expect(second).toBe(first);
   });
 
   test('asks --verify: 0 landed with its output, 1 did not land, else still unknown', async () => {

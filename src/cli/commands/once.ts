@@ -56,7 +56,10 @@ const flags = {
   'if-busy': choice(['wait', 'skip', 'fail'], 'what to do while another call is running (default: wait)'),
   wait: text('<duration>', 'how long to wait (default: as long as it takes)'),
   'not-landed-exit': text('<codes>', 'exit codes that mean "it did not land": 6,7'),
-  'if-unknown': choice(['hold', 'rerun'], 'rerun: the command is safe to repeat (default: hold)'),
+  'if-unknown': choice(
+    ['hold', 'rerun'],
+    'rerun: the command is safe to repeat, as when it passes SEMEL_KEY_UUID, which stays the same, to a provider that honours keys (default: hold)',
+  ),
   verify: text('<command>', 'decides a doubt: exit 0 means landed (its stdout is the result), 1 not landed'),
   'verify-after': text('<duration>', 'trust "not landed" only after this delay (default: 60s)'),
   ...guardFlags,

@@ -6,7 +6,7 @@ import type { Reservation } from '../../core/reservations.ts';
 import { isJsonInUtf8, isUncompressed, LimitExceeded, readBody } from '../../mcp/index.ts';
 import { Refusal } from './reply.ts';
 
-/** Of `GET http://host/path`, which clients of proxies send. */
+/** A whole address as the target, `GET http://host/path`: clients of proxies send it. */
 const absolute = /^https?:\/\/([^/?#]*)/i;
 
 export function authorityOf(url: string): string | undefined {
