@@ -1,10 +1,12 @@
-// In doubt: what needs a person, grouped by tool and error, because what has one cause can be decided at once.
+// In doubt: what needs a person, grouped by tool and error, because what has one cause can be decided at once. The counts are of the
+// whole ledger; of its records, the first are shown.
 
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { RecordInfo } from '../answers.ts';
-import { useData } from '../api.ts';
-import { Ago, Badge, Empty, errorOf, Head, Load, sinceOf, Text } from '../parts.tsx';
+import { get, useData } from '../api.ts';
+import { Ago, Badge, Empty, errorOf, Head, Load, Problem, sinceOf, Text } from '../parts.tsx';
 import { linkTo } from '../place.ts';
+import { ProviderLink } from '../provider-link.tsx';
 import { ResolveDialog } from '../resolve.tsx';
 import { many, oneLine, shellWord } from '../text.ts';
 import type { ViewProps } from './view.ts';
@@ -12,6 +14,9 @@ import type { ViewProps } from './view.ts';
 interface Group {
   readonly contract: string;
   readonly error: string;
+  /** In the ledger. */
+  readonly count: number;
+  /** Those that were read so far. */
   readonly members: readonly RecordInfo[];
 }
 
@@ -20,29 +25,72 @@ interface Page {
   readonly next?: string;
 }
 
-function groupsOf(items: readonly RecordInfo[], error: string | undefined): readonly Group[] {
-  const groups = new Map<string, { contract: string; error: string; members: RecordInfo[] }>();
-  for (const item of items) {
-    const text = errorOf(item);
-    if (error !== undefined && text !== error) continue;
-    const name = JSON.stringify([item.contract, text]);
-    const group = groups.get(name) ?? { contract: item.contract, error: text, members: [] };
-    group.members.push(item);
-    groups.set(name, group);
+interface Groups {
+  readonly groups: readonly {
+    readonly contract: string;
+    readonly error: string;
+    readonly refs: readonly string[];
+  }[];
+}
+
+const byAge = (a: RecordInfo, b: RecordInfo) => (sinceOf(a) < sinceOf(b) ? -1 : 1);
+
+function groupsOf(
+  counted: Groups['groups'],
+  items: readonly RecordInfo[],
+  tool: string | undefined,
+  error: string | undefined,
+): readonly Group[] {
+  return counted
+    .filter((each) => (tool ?? each.contract) === each.contract && (error ?? each.error) === each.error)
+    .map(({ contract, error: text, refs }) => ({
+      ...{ contract, error: text, count: refs.length },
+      members: items.filter((item) => item.contract === contract && errorOf(item) === text).sort(byAge),
+    }))
+    .sort((a, b) => b.count - a.count);
+}
+
+/** All of a group, page by page. */
+async function readGroup({ contract, error }: Group, namespace: string): Promise<readonly RecordInfo[]> {
+  const found: RecordInfo[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await get<Page>('/v1/doubts', { tool: contract, limit: '500', after }, namespace);
+    found.push(...page.items.filter((item) => errorOf(item) === error));
+    if (page.next === undefined) return found.sort(byAge);
+    after = page.next;
   }
-  for (const { members } of groups.values()) members.sort((a, b) => (sinceOf(a) < sinceOf(b) ? -1 : 1));
-  return [...groups.values()].sort((a, b) => b.members.length - a.members.length);
 }
 
 const shownAtFirst = 10;
+/** A longer one is cut in the command. */
+const maxError = 160;
 
 export function Doubts({ namespace, params, mayDecide }: ViewProps) {
   const { tool, error } = params;
-  const loaded = useData<Page>('/v1/doubts', { tool, limit: '500' }, namespace);
+  const counted = useData<Groups>('/v1/doubts/groups', {}, namespace);
+  const loaded = useData<Page>('/v1/doubts', { tool, limit: '100' }, namespace);
   const [deciding, setDeciding] = useState<readonly RecordInfo[] | undefined>(undefined);
-  const command = `semel doubt${tool === undefined ? '' : ` --tool ${shellWord(tool)}`} --namespace ${shellWord(namespace)}`;
-  const groups = useMemo(() => groupsOf(loaded.data?.items ?? [], error), [loaded.data, error]);
-  const count = groups.reduce((sum, { members }) => sum + members.length, 0);
+  const [reading, setReading] = useState<Group | undefined>(undefined);
+  const [problem, setProblem] = useState<Error | undefined>(undefined);
+  const command = [
+    'semel doubt',
+    ...(tool === undefined ? [] : [`--tool ${shellWord(tool)}`]),
+    ...(error === undefined
+      ? []
+      : [`--error ${shellWord(error.length > maxError ? `${error.slice(0, maxError)}*` : error)}`]),
+    `--namespace ${shellWord(namespace)}`,
+  ].join(' ');
+  const groups = useMemo(
+    () => groupsOf(counted.data?.groups ?? [], loaded.data?.items ?? [], tool, error),
+    [counted.data, loaded.data, tool, error],
+  );
+  const decideAll = (group: Group) => {
+    setProblem(undefined);
+    setReading(group);
+    readGroup(group, namespace)
+      .then((records) => setDeciding(records.filter(({ inDoubt }) => inDoubt)), setProblem)
+      .finally(() => setReading(undefined));
+  };
   return (
     <>
       <Head title="In doubt" command={command}>
@@ -66,8 +114,9 @@ export function Doubts({ namespace, params, mayDecide }: ViewProps) {
           </p>
         )}
       </Head>
-      <Load loaded={loaded} what="what is in doubt">
-        {({ next }) =>
+      {problem !== undefined && <Problem problem={problem} />}
+      <Load loaded={counted} what="what is in doubt">
+        {() =>
           groups.length === 0 ? (
             <Empty
               title={`Nothing${tool === undefined ? '' : ` of ${tool}`}${error === undefined ? '' : ' with this error'} is in doubt in ${namespace}.`}
@@ -84,26 +133,21 @@ export function Doubts({ namespace, params, mayDecide }: ViewProps) {
               )}
             </Empty>
           ) : (
-            <>
-              {next !== undefined && (
-                <p class="notice" role="status">
-                  The first {count.toLocaleString('en')} are shown. Decide these, or choose one tool.
-                </p>
-              )}
-              {groups.map((group) => (
-                <GroupCard
-                  key={`${group.contract}\n${group.error}`}
-                  group={group}
-                  namespace={namespace}
-                  mayDecide={mayDecide}
-                  onDecide={setDeciding}
-                />
-              ))}
-            </>
+            groups.map((group) => (
+              <GroupCard
+                key={`${group.contract}\n${group.error}`}
+                group={group}
+                namespace={namespace}
+                mayDecide={mayDecide}
+                isReading={reading !== undefined}
+                onDecide={setDeciding}
+                onDecideAll={decideAll}
+              />
+            ))
           )
         }
       </Load>
-      {deciding !== undefined && (
+      {deciding !== undefined && deciding.length > 0 && (
         <ResolveDialog records={deciding} namespace={namespace} onClose={() => setDeciding(undefined)} />
       )}
     </>
@@ -114,12 +158,20 @@ function GroupCard(props: {
   readonly group: Group;
   readonly namespace: string;
   readonly mayDecide: boolean;
+  readonly isReading: boolean;
   readonly onDecide: (records: readonly RecordInfo[]) => void;
+  readonly onDecideAll: (group: Group) => void;
 }) {
-  const { group, namespace, mayDecide, onDecide } = props;
-  const { contract, error, members } = group;
+  const { group, namespace, mayDecide, isReading, onDecide, onDecideAll } = props;
+  const { contract, error, count } = group;
   const [isOpen, setOpen] = useState(false);
-  const open = members.filter(({ inDoubt }) => inDoubt);
+  const [whole, setWhole] = useState<readonly RecordInfo[] | undefined>(undefined);
+  const isPart = group.members.length < count;
+  useEffect(() => {
+    if (isOpen && isPart) readGroup(group, namespace).then(setWhole, () => undefined);
+    else setWhole(undefined);
+  }, [isOpen, group]);
+  const members = whole ?? group.members;
   const shown = isOpen ? members : members.slice(0, shownAtFirst);
   return (
     <section class="group">
@@ -128,14 +180,16 @@ function GroupCard(props: {
           <a href={linkTo('/doubts', namespace, { tool: contract })}>
             <Text text={contract} max={64} />
           </a>
-          <span class="count">{members.length.toLocaleString('en')}</span>
+          <span class="count">{count.toLocaleString('en')}</span>
         </h2>
         <p class="error">
-          <Text text={error} max={400} />
+          <a href={linkTo('/doubts', namespace, { tool: contract, error })}>
+            <Text text={error} max={400} />
+          </a>
         </p>
-        {mayDecide && open.length > 1 && (
-          <button type="button" onClick={() => onDecide(open)}>
-            Decide all {open.length.toLocaleString('en')}…
+        {mayDecide && count > 1 && (
+          <button type="button" disabled={isReading} onClick={() => onDecideAll(group)}>
+            {isReading ? 'Reading them…' : `Decide all ${count.toLocaleString('en')}…`}
           </button>
         )}
       </header>
@@ -158,6 +212,7 @@ function GroupCard(props: {
                 <Ago at={sinceOf(record)} word="for" />
               </span>
             </a>
+            <ProviderLink remoteRef={record.remoteRef} />
             {mayDecide && record.inDoubt && (
               <button
                 type="button"
@@ -171,9 +226,9 @@ function GroupCard(props: {
           </li>
         ))}
       </ul>
-      {members.length > shownAtFirst && (
+      {count > Math.min(shownAtFirst, shown.length) && (count > shownAtFirst || isPart) && (
         <button type="button" class="quiet more" onClick={() => setOpen(!isOpen)}>
-          {isOpen ? 'Show fewer' : `Show all ${members.length.toLocaleString('en')}`}
+          {isOpen ? 'Show fewer' : `Show all ${count.toLocaleString('en')}`}
         </button>
       )}
     </section>

@@ -6,7 +6,7 @@ import { useData } from '../api.ts';
 import { lanesOf, type Moment } from '../lanes.ts';
 import { Ago, Badge, Empty, errorOf, Head, Load, sinceOf, stateOf, Text, Value } from '../parts.tsx';
 import { linkTo } from '../place.ts';
-import { findProviderPage } from '../provider-page.ts';
+import { ProviderLink } from '../provider-link.tsx';
 import { ResolveDialog, verdicts } from '../resolve.tsx';
 import { clock, duration, many, shellWord, shownOwner } from '../text.ts';
 import type { ViewProps } from './view.ts';
@@ -391,18 +391,5 @@ function Facts({ record, namespace }: { readonly record: RecordInfo; readonly na
         ),
       )}
     </dl>
-  );
-}
-
-function ProviderLink({ remoteRef }: { readonly remoteRef: string | undefined }) {
-  const page = findProviderPage(remoteRef);
-  if (page === undefined) return null;
-  return (
-    <>
-      {' '}
-      <a href={page.url} target="_blank" rel="noopener noreferrer">
-        Open it at {page.title}
-      </a>
-    </>
   );
 }

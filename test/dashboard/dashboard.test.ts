@@ -11,7 +11,7 @@ import { bundleDashboard } from '../../scripts/build/dashboard.ts';
 import { createSemel } from '../../src/index.ts';
 import { digestToken, type RunningServer, startServer } from '../../src/server/index.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
-import { fillNow, fillPast, hostile } from './ledger.ts';
+import { fillCrowd, fillNow, fillPast, hostile } from './ledger.ts';
 
 const executablePath = [process.env.SEMEL_CHROMIUM, '/usr/bin/chromium', '/usr/bin/google-chrome'].find(
   (path) => path !== undefined && existsSync(path),
@@ -31,6 +31,9 @@ const token = (name: string, role: 'read' | 'admin', namespace: string) => ({
   ...{ name, role, namespace },
   sha256: digestToken(secret(name)),
 });
+
+/** More than a page, and than a batch of decisions. */
+const crowd = 620;
 
 let server: RunningServer;
 let browser: Browser;
@@ -359,5 +362,42 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     await page.unroute('**/v1/**');
     await page.locator('button', { hasText: 'Try again' }).first().click();
     await page.waitForSelector('.headline');
+  });
+
+  test('counts all that is in doubt, shows five of them, and decides each as it was looked at', async () => {
+    await fillCrowd(path, crowd);
+    const { page, complaints } = await open('/doubts?ns=wholesale');
+    await page.waitForSelector('.group');
+    expect(await page.locator('.group .count').allTextContents()).toEqual([
+      (crowd - 7).toLocaleString('en'),
+      '7',
+    ]);
+    // The one that has changed since is not the first page's, nor the last one.
+    const semel = createSemel({ store: sqliteStore({ path }), namespace: 'wholesale', prune: false });
+    await page.locator('button', { hasText: `Decide all ${crowd - 7}` }).click();
+    await page.waitForSelector('dialog[open]');
+    expect(await page.locator('dialog h2').textContent()).toBe(`Did these ${crowd - 7} records land?`);
+    expect(await page.locator('.samples li').count()).toBe(6);
+    expect(await page.locator('.samples li').last().textContent()).toBe(`… and ${crowd - 12} more`);
+    const { items } = await semel.doubts.list({ limit: 1_000 });
+    const changed = items.filter(({ error }) => error?.message === 'socket hang up')[550]!;
+    await semel.doubts.resolve(changed.ref, 'landed', { by: 'a colleague' });
+    await page.locator('label', { hasText: 'Give it up' }).click();
+    await page.locator('dialog button.primary').click();
+    await page.waitForSelector('.report');
+    expect(await page.locator('.report').textContent()).toContain(
+      `${crowd - 8} records decided, 1 left as it is`,
+    );
+    await page.keyboard.press('Escape');
+    await expect.poll(() => page.locator('.group .count').allTextContents()).toEqual(['7']);
+    await page.locator('.error a').click();
+    expect(await page.locator('.command code').textContent()).toBe(
+      "semel doubt --tool refund --error 'timeout at the bank' --namespace wholesale",
+    );
+    expect(await page.getByRole('link', { name: 'Open it at Stripe' }).first().getAttribute('href')).toMatch(
+      /^https:\/\/dashboard\.stripe\.com\/search\?query=re_/,
+    );
+    await semel.close();
+    expect(complaints).toEqual([]);
   });
 });

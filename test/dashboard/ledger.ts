@@ -96,3 +96,23 @@ export async function fillNow(path: string, { isHarmless = false }: Today = {}):
   await semel.job('digest', { per: day('UTC') }, async () => 'sent').run();
   await semel.close();
 }
+
+/** Many doubts of two kinds, in a namespace of their own. */
+export async function fillCrowd(path: string, count: number): Promise<void> {
+  const semel = createSemel({ store: sqliteStore({ path }), namespace: 'wholesale', prune: false });
+  const refund = semel.tool({
+    name: 'refund',
+    effect: 'irreversible',
+    per: 'ever',
+    identity: ['payment'],
+    run: async ({ payment }: { payment: number }, ctx): Promise<void> => {
+      if (payment >= 7) throw new Error('socket hang up');
+      ctx.note(`re_${payment}Qk3PZ2x8`);
+      throw new Error('timeout at the bank');
+    },
+  });
+  await Promise.all(
+    Array.from({ length: count }, (_, payment) => refund({ payment }).catch(() => undefined)),
+  );
+  await semel.close();
+}

@@ -18,7 +18,7 @@ import { print, printable, printJson } from '../../render/print.ts';
 import { ageMs, argsText, isJobLock, nameOf, remoteRefText } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { verdictToChoose } from '../resolve/verdict.ts';
-import { contractLine, type Group, groupCommand, groupsOf } from './groups.ts';
+import { contractLine, errorMatcher, type Group, groupCommand, groupsOf } from './groups.ts';
 
 export default command({
   name: 'doubt',
@@ -28,6 +28,7 @@ process crashed before it dispatched anything. Decide with: semel resolve <id@fe
 abandon. A running call whose process was killed is in doubt only when its lease is over.`,
   flags: {
     tool: text('<name>', 'only this contract, or this job'),
+    error: text('<text>', 'only records with this error, as printed; * matches any text'),
     older: text('<duration>', 'only records in doubt for longer than this: 10m'),
     'exit-code': toggle('exit with 1 if anything needs a decision, for monitoring'),
   },
@@ -42,10 +43,12 @@ abandon. A running call whose process was killed is in doubt only when its lease
     const olderMs = flagReader('doubt', values).duration('older', 0);
     await using ledger = namespacesFor(values);
     const now = Date.now();
+    const hasError = values.error === undefined ? () => true : errorMatcher(values.error);
     const items: RecordInfo[] = [];
     let younger = 0;
     for await (const semel of ledger.each())
       for await (const item of everyDoubt(semel, values.tool)) {
+        if (!hasError(item)) continue;
         if (ageMs(item, now) >= olderMs) items.push(item);
         else younger += 1;
       }
@@ -85,13 +88,14 @@ const maxMembers = 10;
 /** Names the filters, so that nothing unseen is reported as well. */
 function describeNothing(
   where: string,
-  { tool, older }: { readonly tool: string | undefined; readonly older: string | undefined },
+  { tool, older, error }: { readonly [Name in 'tool' | 'older' | 'error']: string | undefined },
   younger: number,
 ): string {
   const of = tool === undefined ? '' : ` of ${tool}`;
   const since = older === undefined ? '' : ` for longer than ${older}`;
   const others = younger === 0 ? '' : ` ${younger} for less.`;
-  return printable(`Nothing${of} is in doubt in ${where}${since}.${others}`);
+  const cause = error === undefined ? '' : ' with this error';
+  return printable(`Nothing${of}${cause} is in doubt in ${where}${since}.${others}`);
 }
 
 function groupLines(
