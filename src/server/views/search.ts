@@ -46,9 +46,14 @@ const rowsAtOnce = 50;
 /** Where those before were small, and did not match. */
 const smallRowsAtOnce = 200;
 const smallRowsMs = 3;
-/** Large records take longer: an answer ends after about this time, and `next` goes on. */
-const searchMs = 1_000;
+/** An answer ends after about this time, so that other requests get their turn; `next` goes on. */
+const searchMs = 100;
+/** Or after this, where it has looked at few, because they are large. */
+const longestMs = 1_000;
+const fewRows = 1_000;
 const maxMatches = 50;
+/** Of a key that semel derived. */
+const digestLength = 32;
 /** Looked up by the index of keys, of each tool a few: what is left out is found by searching. */
 const maxTools = 200;
 const maxRemoteTools = 20;
@@ -75,15 +80,19 @@ async function find(query: Read<typeof searchQuery>, { space, signal }: Context)
   const { namespace } = space.engine;
   /** No other record has it. A short text may begin an id by chance, and a key's beginning is a text like any other. */
   const isName = (key: string) =>
-    key === named || (id !== '' && (recordId(namespace, key) === id || (q !== named && keyHasId(key))));
+    key === named ||
+    (named.length === digestLength && key.endsWith(`/${named}`)) ||
+    (id !== '' && (recordId(namespace, key) === id || (q !== named && keyHasId(key))));
   const keyHasId = (key: string) => recordId(namespace, key).startsWith(id);
   let isCut = false;
   if (query.after === undefined) {
     const byKey = await findByKey(space, named);
     isCut = byKey.isCut;
     for (const record of byKey.records) add(record, [keyHasId(record.key) && id !== '' ? 'id' : 'key']);
-    if (id !== '') for (const record of await findOpen(space, id)) add(record, ['id']);
-    const whole = [...matches].filter(([key]) => isName(key));
+    const wholeNames = () => [...matches].filter(([key]) => isName(key));
+    if (id !== '' && wholeNames().length === 0)
+      for (const record of await findOpen(space, id)) add(record, ['id']);
+    const whole = wholeNames();
     if (whole.length > 0)
       return { matches: whole.map(([, match]) => match), looked: 0, next: undefined, isNewest: true };
   }
@@ -110,7 +119,7 @@ async function find(query: Read<typeof searchQuery>, { space, signal }: Context)
     next !== undefined &&
     looked < (isNewest ? maxRows : maxRemoteRows) &&
     matches.size < maxMatches &&
-    performance.now() - startedAt < searchMs &&
+    performance.now() - startedAt < (looked < fewRows ? longestMs : searchMs) &&
     !signal.aborted
   );
   const escaped = inKey(named);
