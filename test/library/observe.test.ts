@@ -240,6 +240,25 @@ test('each step of an observed call has a key of its own, and none is made again
   expect(new Set(keys).size).toBe(4);
 });
 
+test('nor is one made again whose call could not be marked before it, because the store was away', async () => {
+  const made = rig();
+  const sent: string[] = [];
+  const definition = {
+    ...base,
+    via: 'steps',
+    async run(_: object, ctx: AttemptContext) {
+      await ctx.step('charge', () => sent.push('charge'));
+      throw new Error('socket hang up');
+    },
+  } as const;
+  made.store.break('dispatch');
+  const observed = made.another({ mode: 'observe' }).tool(definition);
+  await expect(made.clock.until(observed({}))).rejects.toThrow('socket hang up');
+  made.store.repair();
+  expect(await made.semel.tool(definition).try({})).toMatchObject({ error: { code: 'IN_DOUBT' } });
+  expect(sent).toEqual(['charge']);
+});
+
 test('a step of an observed call crosses the line, where its process dies in it', async () => {
   const made = rig();
   const definition = {

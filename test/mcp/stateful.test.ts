@@ -204,6 +204,16 @@ describe('the same mail again', () => {
     expect(isReplay(await client.call('act', mail))).toBe(true);
   });
 
+  test('and done again as soon as an operator has forgotten it', async () => {
+    const here = proxyPlace();
+    const client = here.client(['--conversation', 'c', '--turn', '1']);
+    await client.call('act', mail);
+    expect(isReplay(await client.call('act', mail))).toBe(true);
+    const [record] = (await here.json('ls')) as { ref: string }[];
+    await here.json('forget', record?.ref as string, '--yes');
+    expect((await client.call('act', mail)).result?.content?.[0]?.text).toBe('done 2');
+  });
+
   test('a call with the same idempotency key from the client is a replay', async () => {
     const here = proxyPlace();
     const client = here.client();

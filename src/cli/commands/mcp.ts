@@ -88,7 +88,7 @@ SEMEL_MCP_TOKEN, where it is set, as the header Semel-Token. The exit code is th
     const semel = ledgerFor(values, {
       make: true,
       onWarning: warnings(),
-      // Another proxy of the same caller may have let it be done again since, which makes this answer stale.
+      // Every call reads its record first, since others may have let it be done again: a cache would only cost memory.
       cache: false,
       limits: { argsBytes: limits.messageBytes },
     });

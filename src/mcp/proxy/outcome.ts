@@ -54,10 +54,7 @@ export function readResult({ params }: ToolCall, reply: Reply, errors: ErrorMean
 /** The server says that the tool ran and failed. What it did before failing is unknown. */
 export function isToolFailure(reply: Reply): boolean {
   const error = rpcErrorIn(reply);
-  // A server may answer with a result that is not an object.
-  return error === undefined
-    ? asRecord((reply as ResultReply).result).isError === true
-    : error.code === internalError;
+  return error === undefined ? (reply as ResultReply).result.isError === true : error.code === internalError;
 }
 
 /** The tool itself answered or failed; the server reached it. */
