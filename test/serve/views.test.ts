@@ -600,3 +600,19 @@ test('an outbox shows what is staged; a ledger without one says so', async () =>
   const other = await open('memory');
   expect((await other.get('/v1/outbox')).body).toEqual({ isAvailable: false, rows: [] });
 });
+
+test('of a guarded command, the dashboard gets the args that its user gave', async () => {
+  const { semel, get } = await open();
+  const mail = semel.tool({
+    name: 'mail',
+    effect: 'irreversible',
+    per: 'ever',
+    content: ['$command'],
+    run: (_: { lead: string; $command: string }) => 1,
+  });
+  await mail({ lead: '42', $command: 'a digest' });
+  const { body } = await get('/v1/search?q=mail');
+  expect(body.matches).toEqual([
+    expect.objectContaining({ record: expect.objectContaining({ args: { lead: '42' }, byCommand: true }) }),
+  ]);
+});

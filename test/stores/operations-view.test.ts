@@ -109,11 +109,15 @@ test.each([
   for (const text of texts.slice(2)) expect(errors).toContain(text);
 });
 
-test('in SQLite, the view shows of a guarded command the ids that the user gave', async () => {
-  const at = place();
-  await at.semel('once', 'mail', '--store', at.storeAt('view.db'), '--id', 'lead=42', '--', 'true');
-  using database = new DatabaseSync(at.path('view.db'), { readOnly: true });
-  expect(database.prepare('SELECT args FROM operations').all()).toEqual([{ args: '{"lead":"42"}' }]);
+test.each([
+  ['SQLite', sqlite],
+  ['Postgres', postgres],
+])('in %s, the view shows of a guarded command the ids that the user gave', async (_, open) => {
+  const { store, view, read } = await open();
+  const drivers = join(import.meta.dirname, '../..');
+  const at = place({ SEMEL_STORE: store, SEMEL_DRIVERS: drivers });
+  expect((await at.semel('once', 'mail', '--id', 'lead=42', '--', 'true')).code).toBe(0);
+  expect(await read(`SELECT args FROM ${view}`)).toEqual([{ args: '{"lead":"42"}' }]);
 });
 
 test('the queries of the page run in Postgres', async () => {

@@ -52,7 +52,7 @@ const searchMs = 100;
 const longestMs = 1_000;
 const fewRows = 1_000;
 const maxMatches = 50;
-/** Of a key that semel derived. */
+/** Length of the digest in a key that semel derived. */
 const digestLength = 32;
 /** Looked up by the index of keys, of each tool a few: what is left out is found by searching. */
 const maxTools = 200;
