@@ -1,7 +1,7 @@
 // What an endpoint is: who may use it, what it takes, and what it does.
 
 import type { Credential, Role } from './access/tokens.ts';
-import type { Schema } from './exchange/schema.ts';
+import type { JsonSchema, Schema } from './exchange/schema.ts';
 import type { Space, Spaces } from './space.ts';
 
 export interface Context {
@@ -23,6 +23,10 @@ export interface Endpoint {
   readonly about: string;
   /** Schema of a POST's body or a GET's query. */
   readonly input: Schema<unknown>;
+  /** Of its answer, for the documentation. */
+  readonly output?: JsonSchema;
+  /** It answers with events that do not end. */
+  readonly isStream?: true;
   /** A list of bodies may be sent instead of one. */
   readonly isBatch?: true;
   /** What a batch that is too long still says of an item that was done: it must not look undone. */

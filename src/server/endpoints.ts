@@ -1,6 +1,7 @@
 // Every endpoint, with who may use it. The OpenAPI document and the tests read the same list.
 
 import type { Endpoint } from './endpoint.ts';
+import { answers } from './exchange/answers.ts';
 import {
   begin,
   beginBody,
@@ -43,6 +44,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'execute',
     about: 'Asks whether to execute a call: `execute` with an attempt, or `replay` with the stored value.',
     input: beginBody,
+    output: answers.begin,
     isBatch: true,
     run: begin,
   },
@@ -52,6 +54,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'execute',
     about: 'Renews the lease of an attempt. Without it, the attempt counts as dead when its lease is over.',
     input: renewBody,
+    output: answers.renew,
     isBatch: true,
     shorten: (answer) => answer,
     run: renew,
@@ -62,6 +65,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'execute',
     about: 'Says that the effect is sent now, for an attempt that began with `dispatch: "explicit"`.',
     input: dispatchBody,
+    output: answers.dispatch,
     run: dispatch,
   },
   {
@@ -71,6 +75,7 @@ export const endpoints: readonly Endpoint[] = [
     about:
       'Asks whether to execute a step of an attempt: an effect with a record of its own. Answers as /v1/begin.',
     input: stepBody,
+    output: answers.begin,
     run: step,
   },
   {
@@ -80,6 +85,7 @@ export const endpoints: readonly Endpoint[] = [
     about:
       'Asks whether to run a job for its slot: `execute` with a lock and an attempt, `skipped` or `busy`. Renew both while it runs; settle the attempt, then the lock as `notLanded`.',
     input: beginJobBody,
+    output: answers.beginJob,
     run: beginJob,
   },
   {
@@ -88,6 +94,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'execute',
     about: 'Asks whether to execute a step of a run. Answers as /v1/begin.',
     input: jobStepBody,
+    output: answers.begin,
     run: beginJobStep,
   },
   {
@@ -96,6 +103,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'execute',
     about: 'The identity as a text for another process, which sends it as `handoff`.',
     input: handoffBody,
+    output: answers.handoff,
     run: handOff,
   },
   {
@@ -104,6 +112,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'execute',
     about: 'Reports how an attempt ended. May be sent again if the answer was lost.',
     input: settleBody,
+    output: answers.settle,
     isBatch: true,
     shorten: shortenSettled,
     run: settle,
@@ -114,6 +123,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'read',
     about: 'The tools that this server knows.',
     input: nothing,
+    output: answers.tools,
     run: listTools,
   },
   {
@@ -122,6 +132,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'read',
     about: 'Records, in the order of their keys.',
     input: recordsQuery,
+    output: answers.records,
     run: listRecords,
   },
   {
@@ -130,6 +141,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'read',
     about: 'One record with its history.',
     input: recordQuery,
+    output: answers.record,
     run: showRecord,
   },
   {
@@ -138,6 +150,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'read',
     about: 'What is in doubt and needs a decision.',
     input: doubtsQuery,
+    output: answers.doubts,
     run: listDoubts,
   },
   {
@@ -146,6 +159,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'read',
     about: 'The same by tool and error, largest first.',
     input: nothing,
+    output: answers.groups,
     run: groupDoubts,
   },
   {
@@ -154,6 +168,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'admin',
     about: 'Decides a record in doubt, as it was looked at.',
     input: resolveBody,
+    output: answers.decided,
     isBatch: true,
     shorten: shortenDecided,
     run: resolve,
@@ -164,6 +179,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'admin',
     about: 'Ends the window of a settled record: the next call executes.',
     input: actBody,
+    output: answers.decided,
     run: forget,
   },
   {
@@ -172,6 +188,7 @@ export const endpoints: readonly Endpoint[] = [
     role: 'admin',
     about: 'Makes a failure free again: the next call executes.',
     input: actBody,
+    output: answers.decided,
     run: reopen,
   },
   ...viewEndpoints,

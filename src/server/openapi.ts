@@ -3,6 +3,8 @@
 import { errorCodes } from '../core/errors.ts';
 import { limits } from '../core/limits.ts';
 import type { Endpoint } from './endpoint.ts';
+import { answers, namedSchemas } from './exchange/answers.ts';
+import { problemKinds } from './exchange/reply.ts';
 import type { JsonSchema } from './exchange/schema.ts';
 
 export function describeApi(endpoints: readonly Endpoint[], version: string): JsonSchema {
@@ -20,10 +22,11 @@ export function describeApi(endpoints: readonly Endpoint[], version: string): Js
       license: { name: 'MIT', identifier: 'MIT' },
     },
     security: [{ token: [] }],
-    paths,
+    paths: { ...paths, ...otherPaths },
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
-      schemas: { Problem: problem },
+      parameters: { Namespace: namespace },
+      schemas: { Problem: problem, ...namedSchemas },
       responses: {
         Problem: {
           description: 'It was refused: `code` says why, `correctiveAction` what to do.',
@@ -34,22 +37,30 @@ export function describeApi(endpoints: readonly Endpoint[], version: string): Js
   };
 }
 
-function describe({ method, path, role, about, input, isBatch }: Endpoint): JsonSchema {
+const namespace: JsonSchema = {
+  name: 'Semel-Namespace',
+  in: 'header',
+  required: false,
+  description: 'Only a token for all namespaces may choose one. Any other may name its own.',
+  schema: { type: 'string', minLength: 1, maxLength: 200, pattern: '^[!-~]+$', default: 'default' },
+};
+
+const refused = { $ref: '#/components/responses/Problem' };
+
+function describe({ method, path, role, about, input, output, isBatch, isStream }: Endpoint): JsonSchema {
   const operationId = path.replace('/v1/', '').replace(/\/(.)/g, (_, letter: string) => letter.toUpperCase());
+  const query = method === 'GET' ? toParameters(input.json) : [];
+  const answer = output ?? { type: 'object' };
+  const content = isStream
+    ? { 'text/event-stream': { schema: { type: 'string' } } }
+    : { 'application/json': { schema: isBatch ? { anyOf: [answer, batchAnswer(answer)] } : answer } };
   return {
     operationId,
     summary: about,
     description: `Needs a token with the role \`${role}\`.`,
-    ...(method === 'GET'
-      ? { parameters: toParameters(input.json) }
-      : { requestBody: toBody(input.json, isBatch) }),
-    responses: {
-      200: {
-        description: 'It was done.',
-        content: { 'application/json': { schema: { type: 'object' } } },
-      },
-      default: { $ref: '#/components/responses/Problem' },
-    },
+    parameters: [...query, { $ref: '#/components/parameters/Namespace' }],
+    ...(method === 'GET' ? {} : { requestBody: toBody(input.json, isBatch) }),
+    responses: { 200: { description: 'It was done.', content }, default: refused },
   };
 }
 
@@ -73,10 +84,81 @@ function toBody(one: JsonSchema, isBatch: true | undefined): JsonSchema {
   return { required: true, content: { 'application/json': { schema } } };
 }
 
+/** Each item has the status that it would have had by itself. */
+function batchAnswer(one: JsonSchema): JsonSchema {
+  const item = {
+    type: 'object',
+    properties: {
+      status: { type: 'integer' },
+      body: { anyOf: [one, { $ref: '#/components/schemas/Problem' }] },
+    },
+    required: ['status', 'body'],
+  };
+  return { type: 'object', properties: { items: { type: 'array', items: item } }, required: ['items'] };
+}
+
+function json(description: string, schema: JsonSchema): JsonSchema {
+  return { description, content: { 'application/json': { schema } } };
+}
+
+/** They have no role: anybody may ask, except for the metrics. */
+const otherPaths: Readonly<Record<string, JsonSchema>> = {
+  '/login': {
+    post: {
+      operationId: 'login',
+      summary: 'Exchanges a code of /v1/logins for the session of a browser.',
+      security: [],
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': {
+            schema: {
+              type: 'object',
+              properties: { code: { type: 'string', maxLength: 200 } },
+              required: ['code'],
+            },
+          },
+        },
+      },
+      responses: { 200: json('The session.', answers.session), default: refused },
+    },
+  },
+  '/metrics': {
+    get: {
+      operationId: 'metrics',
+      summary: 'For Prometheus, with any token: of its namespace.',
+      responses: {
+        200: { description: 'The metrics.', content: { 'text/plain': { schema: { type: 'string' } } } },
+        default: refused,
+      },
+    },
+  },
+  '/livez': {
+    get: {
+      operationId: 'livez',
+      summary: 'Whether the process answers.',
+      security: [],
+      responses: { 200: json('It does.', answers.health) },
+    },
+  },
+  '/readyz': {
+    get: {
+      operationId: 'readyz',
+      summary: 'Whether the store can be written.',
+      security: [],
+      responses: { 200: json('It can.', answers.health), 503: json('It cannot.', answers.health) },
+    },
+  },
+};
+
 const problem: JsonSchema = {
   type: 'object',
   properties: {
-    type: { type: 'string' },
+    type: {
+      type: 'string',
+      description: 'What kind of refusal it is: `urn:semel:problem:` and the code, or one of the examples.',
+      examples: Object.values(problemKinds).map(({ type }) => type),
+    },
     title: { type: 'string' },
     status: { type: 'integer' },
     detail: { type: 'string', description: 'What happened.' },

@@ -28,7 +28,7 @@ import { type Credential, mayAct } from './access/tokens.ts';
 import type { Context, Endpoint } from './endpoint.ts';
 import { endpoints } from './endpoints.ts';
 import { readJson } from './exchange/json.ts';
-import type { Pages } from './exchange/pages.ts';
+import type { PageFile, Pages } from './exchange/pages.ts';
 import { failureText } from './exchange/problem.ts';
 import {
   isClientsMistake,
@@ -46,6 +46,7 @@ import { bodyOf, pathOf, queryOf } from './exchange/request.ts';
 import { object, text } from './exchange/schema.ts';
 import { createUnread } from './exchange/unread.ts';
 import { describeApi } from './openapi.ts';
+import { describeApiPage } from './openapi-page.ts';
 import { createPlaces } from './places.ts';
 import { isBatch, run, runBatch } from './run.ts';
 import type { Spaces } from './space.ts';
@@ -104,7 +105,9 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   let onAnswered: () => void = () => undefined;
   const streams = createPlaces(limits.eventStreams);
   const closing = new AbortController();
-  const api = JSON.stringify(describeApi(endpoints, version));
+  const description = describeApi(endpoints, version);
+  const api = JSON.stringify(description);
+  const apiPage = describeApiPage(description);
   const times = { requestTimeout: limits.requestMs, connectionsCheckingInterval: limits.requestMs / 4 };
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     answering += 1;
@@ -153,6 +156,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       await ended;
     },
   };
+
+  function findPage(path: string): PageFile | undefined {
+    return path === '/docs' ? apiPage : pages.find(path);
+  }
 
   function refuse(error: unknown): Reply {
     const failure = isClientsMistake(error) ? undefined : failureText(error);
@@ -223,7 +230,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   ): Promise<Reply> {
     refuseOtherHosts(request, names);
     if (proxies !== undefined) refuseUnencrypted(request);
-    const page = request.method === 'GET' ? pages.find(path) : undefined;
+    const page = request.method === 'GET' ? findPage(path) : undefined;
     // A link from another page leads here: the files hold no data.
     if (page !== undefined) return pageReply(request, page);
     refuseStrangers(request, origins);
@@ -269,7 +276,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     client.leftMs = logins.leftMs(found);
     const choices = byPath.get(path);
     if (choices === undefined)
-      throw new Refusal(404, `There is no ${path.slice(0, 200)}.`, 'See /openapi.json.');
+      throw new Refusal(404, `There is no ${path.slice(0, 200)}.`, 'See /docs, or /openapi.json.');
     const endpoint = choices.find(({ method }) => method === request.method);
     if (endpoint === undefined)
       throw new Refusal(405, `Use ${choices.map(({ method }) => method).join(' or ')}.`);

@@ -149,7 +149,7 @@ test('only its own names lead to it, also to its pages and in the request line',
     ...['user@localhost', 'localhost, localhost', 'localhost/', 'localhost:', ' .localhost'],
   ];
   for (const host of strangers)
-    for (const path of ['/v1/tools', '/', '/livez', '/openapi.json', '/metrics', '/assets/app.js']) {
+    for (const path of ['/v1/tools', '/', '/docs', '/livez', '/openapi.json', '/metrics', '/assets/app.js']) {
       const { status, text } = await send(path, { host });
       expect([host, path, status, text.includes('correctiveAction')]).toEqual([host, path, 421, true]);
     }

@@ -536,7 +536,6 @@ test('it says whether it lives and can write, without a token', async () => {
   expect(await send('GET', '/readyz', {}, null)).toMatchObject({ status: 200, body: { status: 'ok' } });
   const api = await send('GET', '/openapi.json', {}, null);
   expect(api.body).toEqual(JSON.parse(JSON.stringify(describeApi(endpoints, '0.0.0'))));
-  expect(Object.keys(api.body.paths)).toEqual([...new Set(endpoints.map(({ path }) => path))]);
 });
 
 test("in a program of one's own, other machines are only let in with TLS or behind a proxy", async () => {

@@ -36,6 +36,23 @@ export class Refusal extends Error {
   }
 }
 
+/** The code says what a program does about it; the type, which of these it was. */
+export const problemKinds: Readonly<Record<number, { readonly type: string; readonly title: string }>> =
+  Object.fromEntries(
+    Object.entries({
+      400: 'BAD_REQUEST',
+      401: 'NOT_AUTHENTICATED',
+      403: 'NOT_ALLOWED_FROM_THERE',
+      404: 'NOT_FOUND',
+      405: 'METHOD_NOT_ALLOWED',
+      413: 'TOO_LARGE',
+      415: 'NOT_JSON',
+      421: 'OTHER_HOST',
+      500: 'SERVER_FAILED',
+      503: 'BUSY',
+    }).map(([status, title]) => [status, { type: `urn:semel:problem:${title}`, title }]),
+  );
+
 export function isClientsMistake(error: unknown): error is Refusal | LimitExceeded {
   return error instanceof Refusal || error instanceof LimitExceeded;
 }
@@ -48,14 +65,18 @@ export function toReply(error: unknown): Reply {
   if (isClientsMistake(error)) {
     const next = error instanceof Refusal ? error.next : 'Send less, or try again later.';
     const refused = new SemelError('INVALID_ARGS', error.message, { next, retriable: error.status === 503 });
-    return problemReply(toProblem(refused, error.status), error.status === 503 ? 1_000 : undefined);
+    const problem = { ...toProblem(refused, error.status), ...problemKinds[error.status] };
+    return problemReply(problem, error.status === 503 ? 1_000 : undefined);
   }
   // A mistake of the server: its words may hold anything.
   const unknown = new SemelError('STORE_UNAVAILABLE', 'The server failed.', {
     next: 'Ask its operator to look into its log.',
     retriable: false,
   });
-  return { ...problemReply(toProblem(unknown, 500)), headers: { ...problemHeaders } };
+  return {
+    ...problemReply({ ...toProblem(unknown, 500), ...problemKinds[500] }),
+    headers: { ...problemHeaders },
+  };
 }
 
 const problemHeaders = { 'content-type': 'application/problem+json' } as const;

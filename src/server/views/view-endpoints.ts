@@ -2,6 +2,7 @@
 
 import { isSemelError, SemelError } from '../../core/errors.ts';
 import type { Context, Endpoint } from '../endpoint.ts';
+import { answers } from '../exchange/answers.ts';
 import { jobsQuery, listJobs } from './jobs-view.ts';
 import { eventsQuery, listen } from './live.ts';
 import { nothing } from './records.ts';
@@ -67,6 +68,7 @@ const reading: readonly Endpoint[] = [
     about:
       'Server-sent events: `change` when something was written, `record` for the record that was asked for.',
     input: eventsQuery,
+    isStream: true,
     run: listen,
   },
   {
@@ -75,6 +77,7 @@ const reading: readonly Endpoint[] = [
     role: 'read',
     about: 'Creates a code for a browser: it works once, within five minutes, with the rights of this token.',
     input: nothing,
+    output: answers.login,
     run: async (_: object, { logins, credential }: Context) => logins.createCode(credential),
   },
 ];

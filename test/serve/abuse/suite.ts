@@ -86,9 +86,16 @@ const opened = (path: string): Endpoint => ({
 /** They have no row in the list of endpoints. No token is needed for these. */
 const open: readonly Endpoint[] = [
   { ...opened('/login'), method: 'POST', input: object({ code: text({ max: 200 }) }) },
-  ...['/livez', '/readyz', '/openapi.json', '/docs', '/', '/record', '/assets/app.js', '/assets/index.html'].map(
-    opened,
-  ),
+  ...[
+    '/livez',
+    '/readyz',
+    '/openapi.json',
+    '/docs',
+    '/',
+    '/record',
+    '/assets/app.js',
+    '/assets/index.html',
+  ].map(opened),
 ];
 const others: readonly Endpoint[] = [...open, opened('/metrics')];
 

@@ -63,7 +63,7 @@ If a client dies, its lease ends, and what it may have done is in doubt. Every r
 one to a file that only you can read, and prints where.
   token  adds a token to the file --tokens, with --name, --role and --namespace, and prints it once
 With --webhook, --slack or --exec it also sends alerts, as semel watch does.
-/openapi.json describes the API; docs/reference/http-api.md explains it.`,
+/docs and /openapi.json describe the API; docs/reference/http-api.md explains it.`,
   flags,
   examples: [
     'semel serve --policy semel.policy.json',
