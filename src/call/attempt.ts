@@ -168,7 +168,8 @@ export class Attempt implements ContextSource, Lease, Timer {
     } else if (outcome !== undefined && requests.fates.length === 0) {
       // A request through `ctx.fetch` was judged by the key that it carried, before it left.
       learnKeyUse(keyUse, outcome);
-      this.#env.warn(describeUnreadKey(contract.name, contract.provider?.name ?? 'its provider'));
+      if (!isRepeatable(contract.effect))
+        this.#env.warn(describeUnreadKey(contract.name, contract.provider?.name ?? 'its provider'));
       if (this.record.keyed) this.record = { ...this.record, keyed: false };
     }
   }

@@ -211,6 +211,19 @@ describe('a run that reads its key', () => {
   });
 });
 
+test('what is harmless to repeat needs no key: it is run again, without a warning', async () => {
+  const pay = payments();
+  const { semel, warnings } = rig();
+  const tool = refund(semel, pay, byOwnClient, {
+    effect: 'write-idempotent',
+    per: undefined,
+    window: undefined,
+  });
+  for (let call = 1; call <= 2; call += 1) await tool.try({ order: 1 });
+  expect(pay.effects.size).toBe(2);
+  expect(told(warnings)).toEqual([]);
+});
+
 describe('begin', () => {
   const begin = async (semel: Rig['semel'], pay: Payments, readsKey: boolean) => {
     const tool = refund(semel, pay, byOwnClient);
