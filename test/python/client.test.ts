@@ -49,7 +49,53 @@ async function run(command: string, args: readonly string[], env: Record<string,
 const unittest = async (name: string, env?: Record<string, string>) => {
   const { code, text } = await run(python as string, ['-m', 'unittest', `tests.${name}`], env);
   expect(code, text).toBe(0);
+  return text;
 };
+
+/** A program of a user, as a type checker sees it. */
+const typed = `
+import asyncio
+import semel
+
+@semel.tool("refund", effect="irreversible", per="ever", identity=["payment"])
+def refund(payment: str, reason: str = "") -> str:
+    return payment
+
+@semel.tool("mail", per="ever")
+async def mail(to: int) -> bool:
+    return True
+
+@semel.job("digest", per="day")
+def digest(job: semel.JobContext) -> int:
+    return job.step("count", lambda: 7)
+
+@semel.job("digest.async", per="day")
+async def digest_async(job: semel.AsyncJobContext) -> int:
+    async def count() -> int:
+        return 7
+    return await job.step("count", count)
+
+async def main() -> None:
+    sent: bool = await mail(7)
+    outcome: semel.Outcome[bool] = await mail.attempt(to=7)
+    done: int | None = (await digest_async.run()).value
+    text: str = await semel.handoff_async()
+    print(sent, outcome.ok, done, text)
+
+paid: str = refund("p1", reason="broken")
+again: str = refund.with_options(again="asked twice")("p1")
+receipt: semel.Receipt | None = refund.attempt("p1").receipt
+number: int | None = digest.run().value
+welcome: int = semel.once("welcome", {"user": 7}, lambda: 7)
+asyncio.run(main())
+`;
+const mistakes = [
+  'refund(7)',
+  'refund(reason="broken")',
+  'number_paid: int = refund("p1")',
+  'semel.tool("x", effect="wrong")',
+  'digest.run(at="today")',
+];
 
 describe.skipIf(python === undefined)('the Python client', () => {
   test('keeps headers, ledgers and leases apart', () => unittest('test_walls'));
@@ -76,6 +122,9 @@ describe.skipIf(python === undefined)('the Python client', () => {
   });
 
   test('fits agent frameworks and task queues', () => unittest('test_adapters'));
+  test('fits the packages themselves, where they can be imported', async () => {
+    for (const line of (await unittest('test_real')).match(/^SKIPPED: .*/gm) ?? []) console.warn(line);
+  });
 
   test('does what its guide prints', async () => {
     const page = readFileSync(join(import.meta.dirname, '../../docs/guides/python.md'), 'utf8');
@@ -105,6 +154,17 @@ describe.skipIf(python === undefined)('the Python client', () => {
       expect(pip.code, pip.text).toBe(0);
       const said = await run(join(place, 'bin/python'), ['-I', '-c', code]);
       expect(said.text).toContain('site-packages/semel/__init__.py True');
+      if (mypy === undefined) return;
+      const check = async (program: string) => {
+        writeFileSync(join(folder, 'program.py'), program);
+        const options = ['--strict', '--python-executable', join(place, 'bin/python')];
+        const files = ['--cache-dir', join(folder, 'mypy-user'), join(folder, 'program.py')];
+        return run(mypy, [...options, ...files], { PYTHONPATH: '' });
+      };
+      const right = await check(typed);
+      expect(right.code, right.text).toBe(0);
+      const wrong = await check(`${typed}${mistakes.join('\n')}\n`);
+      expect(wrong.text.match(/error:/g), wrong.text).toHaveLength(mistakes.length);
     } else {
       console.warn('SKIPPED: pip did not install the wheel of the Python client, there is no venv');
       const said = await run(python as string, [
@@ -118,7 +178,8 @@ describe.skipIf(python === undefined)('the Python client', () => {
   test.skipIf(mypy === undefined)('is clean under mypy --strict', async () => {
     const cache = join(folder, 'mypy');
     const options = ['--strict', '--python-version', '3.10', '--cache-dir', cache, 'semel'];
-    const { code, text } = await run(mypy as string, options);
+    // It would check what is imported from there too.
+    const { code, text } = await run(mypy as string, options, { PYTHONPATH: '' });
     expect(code, text).toBe(0);
   });
 });

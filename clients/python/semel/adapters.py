@@ -6,6 +6,9 @@ Tested with stand-ins of these shapes, not with the packages themselves.
 from __future__ import annotations
 
 import functools
+import importlib
+import inspect
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -24,30 +27,41 @@ def as_function(tool: Tool[..., Any] | AsyncTool[..., Any]) -> Callable[..., Any
     shape = tool._shape
     parameters = [each for name, each in shape.signature.parameters.items() if name != shape.context]
     skip = len(tool._bound_to)
+    returns = shape.hints.get("return", Any)
+    is_text = returns is str
 
     attempt: Any = tool.attempt
     if isinstance(tool, AsyncTool):
 
         async def guarded_async(*args: Any, **kwargs: Any) -> Any:
-            return _for_model(await attempt(*args, **kwargs))
+            return _for_model(await attempt(*args, **kwargs), is_text)
 
         made: Callable[..., Any] = guarded_async
     else:
 
         def guarded(*args: Any, **kwargs: Any) -> Any:
-            return _for_model(attempt(*args, **kwargs))
+            return _for_model(attempt(*args, **kwargs), is_text)
 
         made = guarded
     functools.update_wrapper(made, tool._fn)
     # Otherwise frameworks would look through to the function itself.
     del made.__wrapped__  # type: ignore[attr-defined]
-    made.__signature__ = shape.signature.replace(parameters=parameters[skip:])  # type: ignore[attr-defined]
-    made.__annotations__ = {name: hint for name, hint in shape.hints.items() if name != shape.context}
+    signature = shape.signature.replace(parameters=parameters[skip:])
+    annotations = {name: hint for name, hint in shape.hints.items() if name != shape.context}
+    if returns not in (str, dict, dict[str, Any], Any, object):
+        # MCP servers check what comes back, and would refuse a refusal: the model would read that the tool failed.
+        signature = signature.replace(return_annotation=inspect.Signature.empty)
+        annotations.pop("return", None)
+    made.__signature__ = signature  # type: ignore[attr-defined]
+    made.__annotations__ = annotations
     return made
 
 
-def _for_model(outcome: Outcome[Any]) -> Any:
-    return outcome.value if outcome.error is None else describe(outcome.error)
+def _for_model(outcome: Outcome[Any], is_text: bool) -> Any:
+    if outcome.error is None:
+        return outcome.value
+    refusal = describe(outcome.error)
+    return json.dumps(refusal) if is_text else refusal
 
 
 def describe(error: SemelError) -> dict[str, Any]:
@@ -201,9 +215,7 @@ def _text_of(content: Any) -> str:
 
 def _message_class() -> Any:
     try:
-        from langchain_core.messages import ToolMessage  # type: ignore[import]
-
-        return ToolMessage
+        return importlib.import_module("langchain_core.messages").ToolMessage
     except ImportError:
         from types import SimpleNamespace
 
