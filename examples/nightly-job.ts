@@ -37,7 +37,7 @@ else {
     stdio: 'inherit',
   });
   await once(child, 'exit');
-  console.log((await nightly.run()).status); // after the lease of the process that died
+  console.log((await nightly.run()).status); // at once: the process that died is proven dead
   console.log((await nightly.run()).status);
   console.log(`published ${readFileSync(blog, 'utf8').trim().split('\n').length} post`);
   rmSync(folder, { recursive: true });
