@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../servers/free-port.ts';
 
-const command = join(import.meta.dirname, '../../dist/lib/semel.cjs');
+const command = process.env.SEMEL_BUILT_COMMAND ?? '';
 const page = readFileSync(join(import.meta.dirname, '../../docs/reference/http-api.md'), 'utf8');
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
 if (!hasCurl) console.log('skipped: the curl examples of docs/reference/http-api.md: there is no curl');
