@@ -51,7 +51,9 @@ function App() {
       const found = await findSession().catch(() => undefined);
       if (found !== undefined) await enter();
       else if (isLink)
-        setProblem('This link was used already, or is older than five minutes. Run `semel ui` again.');
+        setProblem(
+          'This link was used already, or is older than five minutes. Paste a token, or run `semel ui` again.',
+        );
       setAsking(false);
     })();
   }, []);
@@ -88,8 +90,9 @@ function Login({
     <main class="login">
       <h1>semel</h1>
       <p>
-        Run <code>semel ui</code> on the machine of the ledger: it opens this page and logs you in. Or paste a
-        token:
+        Paste a token of this server: this address opens after it. <code>semel serve</code> keeps its own in
+        the file that it names when it starts, mostly <code>~/.local/state/semel/serve.token</code> on its
+        machine. Without one, ask the person who runs it.
       </p>
       <form
         onSubmit={(event) => {
@@ -188,7 +191,7 @@ function Desk({ me }: { readonly me: Me }) {
           {link('/doubts', 'In doubt', inDoubt)}
           {link('/overview', 'Overview')}
           {link('/jobs', 'Jobs')}
-          {me.hasOutbox && link('/outbox', 'Outbox')}
+          {(me.hasOutbox || path === '/outbox') && link('/outbox', 'Outbox')}
         </nav>
         <search class="search">
           <form

@@ -15,7 +15,7 @@ const states = [
 
 export function OutboxView({ namespace, params }: ViewProps) {
   const [state, , word] = states.find(([name]) => name === params.state) ?? states[0];
-  const loaded = useData<OutboxAnswer>('/v1/outbox', { state }, namespace);
+  const loaded = useData<OutboxAnswer>('/v1/outbox', { state, after: params.after }, namespace);
   return (
     <>
       <Head title="Outbox" command={`semel outbox ${word} --namespace ${shellWord(namespace)}`}>
@@ -89,7 +89,15 @@ export function OutboxView({ namespace, params }: ViewProps) {
                   </li>
                 ))}
               </ul>
-              {next !== undefined && <p class="notice">The oldest {rows.length} rows are shown.</p>}
+              <p class="notice">
+                {params.after === undefined
+                  ? next !== undefined && `The oldest ${rows.length} rows.`
+                  : `Rows after ${params.after}.`}{' '}
+                {params.after !== undefined && <a href={linkTo('/outbox', namespace, { state })}>Oldest</a>}{' '}
+                {next !== undefined && (
+                  <a href={linkTo('/outbox', namespace, { state, after: next })}>Next rows</a>
+                )}
+              </p>
             </>
           )
         }

@@ -8,12 +8,14 @@ import { Ago, Badge, Empty, errorOf, Head, Load, sinceOf, stateOf, Text, Value }
 import { linkTo } from '../place.ts';
 import { ProviderLink } from '../provider-link.tsx';
 import { ResolveDialog, verdicts } from '../resolve.tsx';
-import { clock, duration, many, shellWord, shownOwner } from '../text.ts';
+import { clock, duration, many, oneLine, shellWord, shownOwner } from '../text.ts';
 import type { ViewProps } from './view.ts';
 
 interface Answer {
   readonly record: RecordInfo;
   readonly history: readonly HistoryEvent[];
+  /** As stored with the record: what its key does not cover. */
+  readonly contentFields: readonly string[];
 }
 
 interface Fields {
@@ -39,12 +41,13 @@ export function RecordView({ namespace, params, mayDecide }: ViewProps) {
         command={`semel show ${shellWord(id)} --namespace ${shellWord(namespace)}`}
       />
       <Load loaded={loaded} what="the record">
-        {({ record, history }) => (
+        {({ record, history, contentFields }) => (
           <Details
             record={record}
             history={history}
             namespace={namespace}
             mayDecide={mayDecide}
+            contentFields={contentFields}
             fields={tools.data?.tools.find(({ name }) => name === record.contract)?.fields}
           />
         )}
@@ -81,9 +84,10 @@ function Details(props: {
   readonly history: readonly HistoryEvent[];
   readonly namespace: string;
   readonly mayDecide: boolean;
+  readonly contentFields: readonly string[];
   readonly fields: Fields | undefined;
 }) {
-  const { record, history, namespace, mayDecide, fields } = props;
+  const { record, history, namespace, mayDecide, contentFields, fields } = props;
   const [isDeciding, setDeciding] = useState(false);
   const { lanes, moments } = lanesOf(record, history);
   const replays = history.filter(({ type }) => type === 'replayed');
@@ -201,7 +205,7 @@ function Details(props: {
 
       <section>
         <h2>Key</h2>
-        <KeyExplained record={record} fields={fields} />
+        <KeyExplained record={record} contentFields={contentFields} fields={fields} />
       </section>
 
       <section>
@@ -281,11 +285,19 @@ function ReplayRow({ event: { at, detail } }: { readonly event: HistoryEvent }) 
   );
 }
 
+const maxFields = 30;
+
+function argOf({ args }: RecordInfo, name: string): unknown {
+  return (args as Readonly<Record<string, unknown>>)[name];
+}
+
 function KeyExplained({
   record,
+  contentFields,
   fields,
 }: {
   readonly record: RecordInfo;
+  readonly contentFields: readonly string[];
   readonly fields: Fields | undefined;
 }) {
   const rest = record.key.slice(record.contract.length + 1);
@@ -299,12 +311,12 @@ function KeyExplained({
         ? 'its period: the slot that it stands for'
         : 'its period: a turn, a conversation or a run, as a digest';
   const given = typeof record.args === 'object' && record.args !== null ? Object.keys(record.args) : [];
-  const isIdentity = (name: string) =>
-    fields?.identity === undefined
-      ? fields?.content?.includes(name) !== true && fields?.volatile?.includes(name) !== true
-      : fields.identity.some((path) => path === name || path.startsWith(`${name}.`));
-  const identity = given.filter(isIdentity);
-  const content = given.filter((name) => !isIdentity(name));
+  const isNamed = (paths: readonly string[] | undefined, name: string) =>
+    paths?.some((path) => path === name || path.startsWith(`${name}.`) || path.startsWith(`${name}[`)) ===
+    true;
+  const volatile = given.filter((name) => isNamed(fields?.volatile, name));
+  const content = given.filter((name) => isNamed(contentFields, name) && !volatile.includes(name));
+  const identity = given.filter((name) => ![...volatile, ...content].includes(name));
   return (
     <>
       <p class="key">
@@ -328,21 +340,33 @@ function KeyExplained({
             </dt>
             <dd>
               digest of the namespace, the tool, the period and the identity arguments
-              {fields !== undefined && identity.length > 0 && (
-                <>
-                  : <Text text={identity.join(', ')} max={300} />
-                </>
-              )}
+              {identity.length > 0 && ':'}
             </dd>
           </>
         )}
-        {fields !== undefined && content.length > 0 && (
-          <>
-            <dt>
-              <Text text={content.join(', ')} max={200} />
-            </dt>
-            <dd>content: may be worded differently without being another intent</dd>
-          </>
+        {(
+          [
+            [identity, 'identity: another value is another intent'],
+            [content, 'content: may be worded differently without being another intent'],
+            [volatile, 'volatile: not compared'],
+          ] as const
+        ).flatMap(([names, about]) =>
+          names.slice(0, maxFields).map((name) => (
+            <>
+              <dt>
+                <Text text={name} max={64} />
+                {names !== volatile && (
+                  <>
+                    {' '}
+                    <span class="dim">
+                      <Text text={oneLine({ [name]: argOf(record, name) }, 80)} />
+                    </span>
+                  </>
+                )}
+              </dt>
+              <dd>{about}</dd>
+            </>
+          )),
         )}
       </dl>
     </>

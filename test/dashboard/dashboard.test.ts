@@ -1,7 +1,10 @@
 // The dashboard in a real Chromium, against a real server on a real ledger.
 
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -10,8 +13,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { bundleDashboard } from '../../scripts/build/dashboard.ts';
 import { createSemel } from '../../src/index.ts';
 import { digestToken, type RunningServer, startServer } from '../../src/server/index.ts';
+import { createWatch, slackTarget } from '../../src/signals/index.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
-import { fillCrowd, fillNow, fillPast, hostile } from './ledger.ts';
+import { fillCrowd, fillNow, fillOutbox, fillPast, hostile } from './ledger.ts';
 
 const executablePath = [process.env.SEMEL_CHROMIUM, '/usr/bin/chromium', '/usr/bin/google-chrome'].find(
   (path) => path !== undefined && existsSync(path),
@@ -400,4 +404,129 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     await semel.close();
     expect(complaints).toEqual([]);
   });
+
+  test('from a Slack alert to the evidence and the verdict, in a browser that has no session', async () => {
+    const semel = createSemel({ store: sqliteStore({ path }), namespace: 'desk', prune: false });
+    const refund = semel.tool({
+      name: 'refund',
+      effect: 'irreversible',
+      per: 'ever',
+      identity: ['payment'],
+      content: ['reason'],
+      run: async (_: { payment: string; reason: string }, ctx): Promise<void> => {
+        ctx.note('re_1Qk3PZ2x8desk');
+        throw new Error('socket hang up');
+      },
+    });
+    await refund({ payment: 'p-desk', reason: 'broken' }).catch(() => undefined);
+    const messages: string[] = [];
+    const slack = createServer(async (request, response) => {
+      let text = '';
+      for await (const part of request) text += String(part);
+      messages.push(text);
+      response.end('ok');
+    }).listen(0, '127.0.0.1');
+    await once(slack, 'listening');
+    const watch = createWatch({
+      store: sqliteStore({ path }),
+      ...{ namespace: 'desk', olderMs: 0, needsDecision: () => true, optionsFor: () => '', url: server.url },
+      targets: [slackTarget(`http://127.0.0.1:${(slack.address() as AddressInfo).port}/hook`)],
+      ...{ onAlert: () => undefined, onWarning: () => undefined },
+    });
+    await watch.pass();
+    await watch.close();
+    slack.close();
+    const { blocks } = JSON.parse(messages[0] ?? '{}') as { blocks: { text: { text: string } }[] };
+    const [, link = ''] = /<(http[^|]+)\|Open in the dashboard>/.exec(blocks[0]?.text.text ?? '') ?? [];
+
+    context = await browser.newContext({ viewport: { width: 1200, height: 800 } });
+    const page = await context.newPage();
+    await page.goto(link.replaceAll('&amp;', '&'));
+    await page.waitForSelector('.login');
+    expect(await page.locator('.login').textContent()).toContain('serve.token');
+    expect(await findings(page)).toEqual([]);
+    await page.locator('input').fill(secret('operator'));
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.record');
+    const text = await page.locator('main').textContent();
+    expect(text).toContain('Nobody knows: it may have landed');
+    expect(text).toContain('Look for re_1Qk3PZ2x8desk at the target first.');
+    expect(await page.getByRole('link', { name: 'Open it at Stripe' }).count()).toBeGreaterThan(0);
+    // Its key, field by field, although the server knows no tool of that name.
+    const key = await page.locator('section', { hasText: 'digest of the namespace' }).last().textContent();
+    expect(key).toMatch(/payment .*p-desk.*identity: another value is another intent/);
+    expect(key).toMatch(/reason .*broken.*content: may be worded differently/);
+    await page.keyboard.press('d');
+    await page.waitForSelector('dialog[open]');
+    await page.keyboard.press('Space');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByText('Yes, it landed').waitFor();
+    const [record] = (await semel.records.list()).items;
+    expect(record).toMatchObject({ status: 'succeeded', remoteRef: 're_1Qk3PZ2x8desk' });
+    await semel.close();
+  });
+
+  test('the outbox has a tab once something is staged, and pages', async () => {
+    const { page: before } = await open('/overview?ns=shop');
+    expect(await before.locator('nav a', { hasText: 'Outbox' }).count()).toBe(0);
+    await context?.close();
+    await fillOutbox(path, 60);
+    const { page, complaints } = await open('/overview?ns=shop');
+    await page.locator('nav a', { hasText: 'Outbox' }).click();
+    await page.waitForSelector('.rows li');
+    expect(await page.locator('.rows li').count()).toBe(50);
+    expect(await findings(page)).toEqual([]);
+    await page.locator('a', { hasText: 'Next rows' }).click();
+    await expect.poll(() => page.locator('.rows li').count()).toBe(10);
+    await page.locator('a', { hasText: 'dead' }).click();
+    await expect.poll(() => page.locator('.rows li').count()).toBe(1);
+    expect(await page.locator('.rows').textContent()).toContain('refused by the mailer');
+    expect(complaints).toEqual([]);
+  });
+
+  test('a tab that nobody looks at asks for nothing, and catches up when somebody does', async () => {
+    const { page } = await open('/doubts?ns=shop&tool=unseen');
+    await page.waitForSelector('.empty');
+    await page.waitForSelector('.live.on');
+    const show = (is: boolean) =>
+      page.evaluate(`
+        Object.defineProperty(document, 'hidden', { configurable: true, value: ${!is} });
+        Object.defineProperty(document, 'visibilityState', { configurable: true, value: '${is ? 'visible' : 'hidden'}' });
+        document.dispatchEvent(new Event('visibilitychange'));
+      `);
+    await show(false);
+    await page.waitForSelector('.live.off');
+    let asked = 0;
+    page.on('request', () => {
+      asked += 1;
+    });
+    const semel = createSemel({ store: sqliteStore({ path }), namespace: 'shop', prune: false });
+    const fails = () => Promise.reject(new Error('the line went dead'));
+    await semel.once('unseen', 'x', {}, fails).catch(() => undefined);
+    // Longer than the feed takes to tell of a write.
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    expect(asked).toBe(0);
+    expect(await page.locator('.empty').count()).toBe(1);
+    await show(true);
+    await page.waitForSelector('.group');
+    await semel.close();
+  });
+
+  test.each(['light', 'dark'] as const)(
+    'every view can be used by everyone, in the %s theme',
+    async (colorScheme) => {
+      const { page, complaints } = await open('/overview?ns=shop', 'operator', { colorScheme });
+      const ways = ['/overview', '/doubts', '/jobs', '/outbox', '/search?q=p-1-1'];
+      for (const way of ways) {
+        await page.goto(`${server.url}${way}${way.includes('?') ? '&' : '?'}ns=shop`);
+        await page.waitForSelector('.headline, .group, .jobs, .rows, .empty');
+        expect([way, await findings(page)]).toEqual([way, []]);
+      }
+      await page.locator('a.row').first().click();
+      await page.waitForSelector('.record');
+      expect(await findings(page)).toEqual([]);
+      expect(complaints).toEqual([]);
+    },
+  );
 });

@@ -1,8 +1,10 @@
 // A ledger with something of everything for the dashboard: what landed days ago, replays, doubts of two kinds, jobs and hostile texts.
 
+import { DatabaseSync } from 'node:sqlite';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { createSemel, day, type Semel } from '../../src/index.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
+import { transaction } from '../outbox/sqlite-place.ts';
 
 export const hostile = {
   html: '<img src=x onerror="globalThis.pwned=1"><script>globalThis.pwned=1</script>',
@@ -114,5 +116,20 @@ export async function fillCrowd(path: string, count: number): Promise<void> {
   await Promise.all(
     Array.from({ length: count }, (_, payment) => refund({ payment }).catch(() => undefined)),
   );
+  await semel.close();
+}
+
+/** More rows than a page of the outbox, of which one is dead. */
+export async function fillOutbox(path: string, count: number): Promise<void> {
+  const semel = createSemel({ store: sqliteStore({ path }), namespace: 'shop', prune: false });
+  const run = ({ to }: { to: string }): void => void to;
+  const mail = semel.tool({ name: 'letter', effect: 'irreversible', per: 'ever', identity: ['to'], run });
+  const database = new DatabaseSync(path);
+  await semel.records.list({ limit: 1 });
+  await transaction(database, async (tx) => {
+    for (let n = 0; n < count; n += 1) await mail.stage(tx, { to: `s${n}@example.com` });
+  });
+  database.exec("UPDATE outbox SET state = 2, reason = 'refused by the mailer' WHERE n = 1");
+  database.close();
   await semel.close();
 }

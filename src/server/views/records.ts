@@ -84,7 +84,20 @@ async function findRecord(query: Read<typeof recordQuery>, { space, signal }: Co
       path: 'ref',
       next: 'Is it in another namespace?',
     });
-  return { record, history: await records.history(record.key) };
+  const { store, namespace } = space.engine;
+  const stored = await store.read(namespace, record.key);
+  const contentFields = contentPathsOf(stored?.content ?? null);
+  return { record, history: await records.history(record.key), contentFields };
+}
+
+/** The fields whose wording was compared, and that are not in the key. The record has a digest of each. */
+function contentPathsOf(content: string | null): readonly string[] {
+  try {
+    const digests: unknown = JSON.parse(content ?? '{}');
+    return typeof digests === 'object' && digests !== null ? Object.keys(digests) : [];
+  } catch {
+    return [];
+  }
 }
 
 export async function listDoubts(query: Read<typeof doubtsQuery>, context: Context): Promise<object> {

@@ -53,8 +53,17 @@ async function describeAsker(context: Context): Promise<object> {
     namespace: credential.namespace,
     namespaces,
     store: kind,
-    hasOutbox: space.engine.store.outbox !== undefined,
+    hasOutbox: await isOutboxUsed(space, all),
   };
+}
+
+/** Something is staged. */
+async function isOutboxUsed({ engine }: Space, namespaces: readonly string[]): Promise<boolean> {
+  const { outbox } = engine.store;
+  if (outbox === undefined) return false;
+  for (const namespace of namespaces)
+    if ((await outbox.list({ namespace, state: undefined, limit: 1 })).length > 0) return true;
+  return false;
 }
 
 async function countOpen({ engine }: Space): Promise<object> {
