@@ -46,6 +46,35 @@ export interface OutboxRow extends Omit<Intent, 'olderKeys' | 'strict' | 'notBef
   readonly reason: string | null;
   /** Content fields in which a later staging was worded differently. */
   readonly drift: readonly string[];
+  /** Only in lists: the first row of its group that is in doubt or dead, if it comes after that one. */
+  readonly behind?: number | null;
+}
+
+/** Up to `maxCounted` rows of the outbox, oldest first, by namespace. */
+export interface OutboxCount {
+  readonly namespace: string;
+  /** Waiting, and not behind another. */
+  readonly waiting: number;
+  /** Waiting, behind a row of their group that is in doubt or dead. */
+  readonly behind: number;
+  readonly inDoubt: number;
+  readonly dead: number;
+  /** When the oldest was staged that is not dead. */
+  readonly oldestAt: number | null;
+  /** By the store's clock. */
+  readonly now: number;
+}
+
+export const maxCounted = 20_000;
+
+/** Counts in both stores. `outbox`, `now` and the condition on namespaces differ. */
+export function countingSql(outbox: string, now: string, which: string): string {
+  return `WITH counted AS (SELECT namespace, group_name, n, state, staged FROM ${outbox} AS o ${which} ORDER BY n LIMIT ${maxCounted}),
+    stops AS (SELECT namespace, group_name, min(n) AS n FROM counted WHERE state > 0 AND group_name IS NOT NULL GROUP BY namespace, group_name)
+    SELECT s.namespace AS namespace, count(*) FILTER (WHERE s.state = 0 AND (t.n IS NULL OR s.n < t.n)) AS waiting,
+      count(*) FILTER (WHERE s.state = 0 AND s.n > t.n) AS behind, count(*) FILTER (WHERE s.state = 1) AS in_doubt,
+      count(*) FILTER (WHERE s.state = 2) AS dead, min(s.staged) FILTER (WHERE s.state < 2) AS oldest, ${now} AS now
+    FROM counted AS s LEFT JOIN stops AS t ON t.namespace = s.namespace AND t.group_name = s.group_name GROUP BY s.namespace`;
 }
 
 export interface TakeQuery {
@@ -99,6 +128,8 @@ export interface Outbox {
   remove(n: number): Promise<void>;
   putBack(row: PutBack): Promise<void>;
   list(query: OutboxQuery): Promise<readonly OutboxRow[]>;
+  /** Undefined: of all namespaces. */
+  count(namespaces: readonly string[] | undefined): Promise<readonly OutboxCount[]>;
   find(namespace: string, key: string): Promise<OutboxRow | undefined>;
   /** A person's decision: deliver it again, as if it had never been tried; false: it is gone. */
   retry(n: number): Promise<boolean>;

@@ -176,6 +176,18 @@ test('relay delivers until SIGTERM, finishes what runs then, and ends cleanly', 
   expect((await at.semel('outbox', 'ls')).stdout).toContain('Nothing is staged.');
 });
 
+test('a row behind one at which its group has stopped says so', async () => {
+  const at = await staged('nobody', 'eve');
+  const client = new pg.Client(at.url);
+  await client.connect();
+  await client.query(
+    `UPDATE ${at.schema}.outbox SET group_name = 'a', state = CASE n WHEN 1 THEN 2 ELSE 0 END`,
+  );
+  await client.end();
+  const { stdout } = await at.semel('outbox', 'ls');
+  expect(stdout).toMatch(/^1 .* dead .*group a\n2 .* waiting .*group a {2}behind row 1\n/);
+});
+
 test('a SQLite ledger has one; a ledger that is not in a database has none, and says so', async () => {
   const at = place();
   expect((await at.semel('run', 'sync', '--', 'true')).code).toBe(0);

@@ -224,6 +224,7 @@ function goneError(n: number): SemelError {
 function line(row: OutboxRow): string {
   const group = row.group === null ? '' : `  group ${row.group}`;
   const tries = row.tries === 0 ? '' : `  ${row.tries} tries`;
+  const behind = row.state === 'waiting' && row.behind != null ? `  behind row ${row.behind}` : '';
   const reason = row.reason === null ? '' : `  ${oneLine(row.reason, 120)}`;
   const age = relative(new Date(row.stagedAt));
   // In the hands of a relay, in a pause after a try, or staged for later.
@@ -232,7 +233,7 @@ function line(row: OutboxRow): string {
   const read = readArgs(row);
   const args = 'args' in read ? `  ${oneLine(read.args, 60)}` : '';
   return printable(
-    `${row.n}  ${row.namespace}  ${row.contract}${args}  ${row.state}${due}  staged ${age}${group}${tries}${reason}`,
+    `${row.n}  ${row.namespace}  ${row.contract}${args}  ${row.state}${due}  staged ${age}${group}${behind}${tries}${reason}`,
   );
 }
 

@@ -18,6 +18,8 @@ const maxNamespaces = 50;
 export interface Scopes {
   /** One object per series: they are counted by it. */
   of(namespace: string, contract: string): Scope;
+  /** The label of what belongs to no tool. */
+  nameOf(namespace: string): string;
 }
 
 export function createScopes(): Scopes {
@@ -30,13 +32,19 @@ export function createScopes(): Scopes {
     others.set(namespace, scope);
     return scope;
   };
+  /** False: it is beyond the limit. */
+  const admit = (namespace: string) => {
+    if (!namespaces.has(namespace) && namespaces.size >= maxNamespaces) return false;
+    namespaces.add(namespace);
+    return true;
+  };
   return {
+    nameOf: (name) => (admit(name) ? name : otherNamespaces),
     of(name, contract) {
       const tool = toTool(contract);
       const found = known.get(name, tool);
       if (found !== undefined) return found;
-      if (!namespaces.has(name) && namespaces.size >= maxNamespaces) return share(otherNamespaces);
-      namespaces.add(name);
+      if (!admit(name)) return share(otherNamespaces);
       // A tool may have this name, too.
       if (known.size() >= maxTools || tool === otherName) return share(name);
       const scope = { namespace: name, tool };

@@ -8,6 +8,7 @@ import type { Store } from '../../store/store.ts';
 import { counter, expose, type Family, gauge, histogram, type Observed, type Sample } from './exposition.ts';
 import { createScopes, otherNamespaces, type Scope } from './labels.ts';
 import { countOpen, type OpenRecords } from './open-records.ts';
+import { countStaged, type StagedRows } from './staged-rows.ts';
 
 export interface MetricsOptions {
   /** Where the open records are. */
@@ -24,6 +25,11 @@ export interface Metrics {
   timed(store: Store): Store;
   /** In Prometheus's text format. `namespace`: only what belongs to it. */
   text(namespace?: string): Promise<string>;
+}
+
+interface Open extends OpenRecords {
+  /** Undefined: the store has no outbox. */
+  readonly staged: StagedRows | undefined;
 }
 
 type Ref = Pick<SemelEvents['claimed'], 'namespace' | 'contract' | 'key' | 'fence'>;
@@ -51,7 +57,7 @@ export function createMetrics({ store, version, namespaces }: MetricsOptions): M
   const requests = histogram('semel_store_duration_seconds', 'Requests to the store.');
   const started = new Map<string, number>();
   let isDown = false;
-  let reading: { readonly at: number; readonly open: Promise<OpenRecords | undefined> } | undefined;
+  let reading: { readonly at: number; readonly open: Promise<Open | undefined> } | undefined;
   const ledger = createLedger({
     store: overrideStore(store, { close: async () => undefined }),
     clock: systemClock,
@@ -95,17 +101,19 @@ export function createMetrics({ store, version, namespaces }: MetricsOptions): M
     if (event.outcome !== 'unknown') countExecuted(event);
   }
 
-  async function readOpen(): Promise<OpenRecords | undefined> {
+  async function readOpen(): Promise<Open | undefined> {
     try {
       const names = namespaces ?? (await ledger.namespaces()).filter((name) => !isInternalNamespace(name));
-      return await countOpen(ledger, names, scopes);
+      const open = await countOpen(ledger, names, scopes);
+      const staged = store.outbox && (await countStaged(store.outbox, namespaces, scopes));
+      return { ...open, staged };
     } catch {
       // `semel_store_up` says so.
       return undefined;
     }
   }
 
-  function currentOpen(): Promise<OpenRecords | undefined> {
+  function currentOpen(): Promise<Open | undefined> {
     const now = systemClock.mono();
     if (reading === undefined || now - reading.at > keptMs) reading = { at: now, open: readOpen() };
     return reading.open;
@@ -174,6 +182,20 @@ export function createMetrics({ store, version, namespaces }: MetricsOptions): M
               gauge('semel_in_doubt', 'Records that may or may not have landed.', byScope(open.inDoubt)),
               gauge('semel_oldest_doubt_age_seconds', 'How long the oldest of them has been open.', ages),
               gauge('semel_in_flight', 'Calls that are being executed.', byScope(open.inFlight)),
+            ]),
+        ...(open?.staged === undefined
+          ? []
+          : [
+              gauge(
+                'semel_outbox_rows',
+                'Staged and not delivered, by state: waiting, behind a row of the group that is in doubt or dead, in_doubt, dead.',
+                open.staged.counts,
+              ),
+              gauge(
+                'semel_outbox_oldest_age_seconds',
+                'How long ago the oldest was staged that is not dead.',
+                open.staged.ages,
+              ),
             ]),
       ];
       return expose(

@@ -2,6 +2,7 @@
 
 import { batcher } from '../../store/batcher.ts';
 import {
+  countingSql,
   type Intent,
   type Outbox,
   type OutboxRow,
@@ -34,8 +35,16 @@ export function postgresOutbox({ open, query, schema, where }: OutboxOptions): O
     mark: sql('SELECT semel.mark($1::text::json, $2::integer) AS answer'),
     keep: sql('SELECT semel.keep($1::text::json, $2::bigint, $3::integer) AS answer'),
     finish: sql('SELECT semel.finish($1::text::json, $2::text::json, $3::integer)::text AS answer'),
-    list: sql(`SELECT ${outboxJson}::text AS answer FROM semel.outbox o WHERE ($1::text IS NULL OR o.namespace = $1::text)
+    list: sql(`SELECT ${outboxJson}::text AS answer, (SELECT pg_catalog.min(e.n) FROM semel.outbox e WHERE e.namespace = o.namespace
+      AND e.group_name = o.group_name AND e.n < o.n AND e.state > 0)::text AS behind FROM semel.outbox o WHERE ($1::text IS NULL OR o.namespace = $1::text)
       AND o.n > $2::bigint AND ($3::smallint IS NULL OR o.state = $3::smallint) ORDER BY o.n LIMIT $4::integer`),
+    count: sql(
+      countingSql(
+        'semel.outbox',
+        'semel.now_ms()',
+        'WHERE $1::text[] IS NULL OR namespace = ANY ($1::text[])',
+      ),
+    ),
     find: sql(
       `SELECT ${outboxJson}::text AS answer FROM semel.outbox o WHERE o.namespace = $1 AND o.key = $2`,
     ),
@@ -67,7 +76,22 @@ export function postgresOutbox({ open, query, schema, where }: OutboxOptions): O
     async list({ namespace, state, after = 0, limit }) {
       const number = state === undefined ? null : outboxStates.indexOf(state);
       const rows = await ask(texts.list, [namespace ?? null, after, number, limit]);
-      return rows.map(({ answer }) => toRow(JSON.parse(answer as string) as PackedRow));
+      return rows.map(({ answer, behind }) => ({
+        ...toRow(JSON.parse(answer as string) as PackedRow),
+        behind: behind === null ? null : Number(behind),
+      }));
+    },
+    async count(namespaces) {
+      const rows = await ask(texts.count, [namespaces === undefined ? null : encodeArray(namespaces)]);
+      return rows.map(({ namespace, waiting, behind, in_doubt, dead, oldest, now }) => ({
+        namespace: String(namespace),
+        waiting: Number(waiting),
+        behind: Number(behind),
+        inDoubt: Number(in_doubt),
+        dead: Number(dead),
+        oldestAt: oldest === null ? null : Number(oldest),
+        now: Number(now),
+      }));
     },
     async find(namespace, key) {
       const [row] = await ask(texts.find, [namespace, key]);

@@ -1,10 +1,12 @@
 // The table of the outbox: keeps rows and lends them; never decides whether an effect may run.
 
 import {
+  countingSql,
   failedReason,
   givenUpReason,
   type Intent,
   type Outbox,
+  type OutboxCount,
   type OutboxQuery,
   type OutboxRow,
   outboxStates,
@@ -41,6 +43,7 @@ export interface OutboxRows {
   /** Somebody else may have staged since. */
   forget(): void;
   list(asked: OutboxQuery): readonly OutboxRow[];
+  count(namespaces: readonly string[] | undefined, now: number): readonly OutboxCount[];
   isEmpty(): boolean;
 }
 
@@ -59,6 +62,11 @@ type Values = [
     tries: number,
   ],
   ...[generation: number | null, reason: string | null, drift: string | null],
+];
+
+type CountValues = readonly [
+  ...[namespace: string, waiting: number, behind: number, inDoubt: number, dead: number],
+  oldestAt: number | null,
 ];
 
 /** Takes only the first row of a group; with `skip`, the first that is neither in doubt nor dead, and those in doubt. */
@@ -110,7 +118,12 @@ export function createOutboxRows(database: SqliteLike, onWrite: () => void): Out
   const remove = database.prepare('DELETE FROM outbox WHERE n = ?');
   const findMany = query(
     database,
-    `SELECT ${columns} FROM outbox WHERE n > ? AND ifnull(namespace = ?, 1) AND ifnull(state = ?, 1) ORDER BY n LIMIT ?`,
+    `SELECT ${columns}, (SELECT min(e.n) FROM outbox AS e WHERE e.namespace = o.namespace AND e.group_name = o.group_name
+       AND e.n < o.n AND e.state > 0) FROM outbox AS o WHERE n > ? AND ifnull(namespace = ?, 1) AND ifnull(state = ?, 1) ORDER BY n LIMIT ?`,
+  );
+  const count = query(
+    database,
+    countingSql('outbox', '?2', 'WHERE ?1 IS NULL OR namespace IN (SELECT value FROM json_each(?1))'),
   );
   const findAny = query(database, 'SELECT n FROM outbox LIMIT 1');
   /** Most ledgers stage nothing: then a settlement need not look for its row. */
@@ -169,7 +182,12 @@ export function createOutboxRows(database: SqliteLike, onWrite: () => void): Out
     list: ({ namespace = null, state, after = 0, limit }) =>
       findMany
         .all(after, namespace, state === undefined ? null : outboxStates.indexOf(state), limit)
-        .map(decode),
+        .map((found) => ({ ...decode(found), behind: found.at(-1) as number | null })),
+    count: (namespaces, now) =>
+      count.all(namespaces === undefined ? null : JSON.stringify(namespaces), now).map((found) => {
+        const [namespace, waiting, behind, inDoubt, dead, oldestAt] = found as CountValues;
+        return { namespace, waiting, behind, inDoubt, dead, oldestAt, now };
+      }),
     isEmpty: () => findAny.get() === undefined,
   };
 

@@ -32,6 +32,7 @@ export function sqliteOutbox(ledger: Ledger, { open, transact }: Pick<Backend, '
     remove: write((rows, n: number) => void rows.remove(n)),
     putBack: write((rows, row: Parameters<Outbox['putBack']>[0], now) => rows.putBack(row, now)),
     list: (asked) => read((rows) => rows.list(asked)),
+    count: (namespaces) => read((rows) => rows.count(namespaces, ledger.time.now().wall)),
     find: (namespace, key) => read((rows) => rows.find(namespace, key)),
     retry: write((rows, n: number) => rows.retry(n)),
     drop: write((rows, n: number) => rows.remove(n)),
