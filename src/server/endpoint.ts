@@ -23,7 +23,7 @@ export interface Endpoint {
   readonly about: string;
   /** Schema of a POST's body or a GET's query. */
   readonly input: Schema<unknown>;
-  /** Of its answer, for the documentation. */
+  /** Schema of its answer, for the documentation. */
   readonly output?: JsonSchema;
   /** It answers with events that do not end. */
   readonly isStream?: true;

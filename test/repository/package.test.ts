@@ -38,7 +38,7 @@ describe('what is in it', () => {
     globSync('**', { cwd: installed }).filter((file) => statSync(join(installed, file)).isFile());
 
   // Why so much: docs/internals/decisions/014-the-package-is-bundled.md.
-  test('is at most 2.25 MB in at most 190 files: 1.55 MB of code, 250 KB of types, 140 KB of dashboard, 330 KB of pages', () => {
+  test('is at most 2.3 MB in at most 200 files: 1.6 MB of code, 260 KB of types, 150 KB of dashboard, 330 KB of pages', () => {
     const files = listed();
     const size = (some: readonly string[]) =>
       some.reduce((sum, file) => sum + statSync(join(installed, file)).size, 0);
@@ -46,12 +46,12 @@ describe('what is in it', () => {
     const isCode = (file: string) => /^dist\/.*\.c?js$/.test(file) && !isDashboard(file);
     const isType = (file: string) => file.endsWith('.d.ts');
     const isPage = (file: string) => !file.startsWith('dist/');
-    expect(size(files.filter(isCode))).toBeLessThanOrEqual(1_550_000);
-    expect(size(files.filter(isType))).toBeLessThanOrEqual(250_000);
-    expect(size(files.filter(isDashboard))).toBeLessThanOrEqual(140_000);
+    expect(size(files.filter(isCode))).toBeLessThanOrEqual(1_600_000);
+    expect(size(files.filter(isType))).toBeLessThanOrEqual(260_000);
+    expect(size(files.filter(isDashboard))).toBeLessThanOrEqual(150_000);
     expect(size(files.filter(isPage))).toBeLessThanOrEqual(330_000);
-    expect(size(files)).toBeLessThanOrEqual(2_250_000);
-    expect(files.length).toBeLessThanOrEqual(190);
+    expect(size(files)).toBeLessThanOrEqual(2_300_000);
+    expect(files.length).toBeLessThanOrEqual(200);
   });
 
   test("import 'semel' loads at most five files, of at most 620 KB", () => {
