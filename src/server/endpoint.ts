@@ -9,6 +9,8 @@ export interface Context {
   readonly credential: Credential;
   readonly spaces: Pick<Spaces, 'of'>;
   readonly logins: { createCode(credential: Credential): object };
+  /** The span that asks, where the client traces. */
+  readonly traceparent: string | undefined;
   /** The client has hung up, and gets no answer. */
   readonly hasLeft: boolean;
   /** Aborts when the client hangs up. Made when it is first read: most requests need only `hasLeft`. */
@@ -25,6 +27,8 @@ export interface Endpoint {
   readonly input: Schema<unknown>;
   /** Schema of its answer, for the documentation. */
   readonly output?: JsonSchema;
+  /** The header `traceparent` is kept. */
+  readonly isTraced?: true;
   /** It answers with events that do not end. */
   readonly isStream?: true;
   /** A list of bodies may be sent instead of one. */

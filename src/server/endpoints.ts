@@ -45,6 +45,7 @@ export const endpoints: readonly Endpoint[] = [
     about: 'Asks whether to execute a call: `execute` with an attempt, or `replay` with the stored value.',
     input: beginBody,
     output: answers.begin,
+    isTraced: true,
     isBatch: true,
     run: begin,
   },

@@ -25,7 +25,7 @@ export function describeApi(endpoints: readonly Endpoint[], version: string): Js
     paths: { ...paths, ...otherPaths },
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
-      parameters: { Namespace: namespace },
+      parameters: { Namespace: namespace, Traceparent: traceparent },
       schemas: { Problem: problem, ...namedSchemas },
       responses: {
         Problem: {
@@ -45,9 +45,28 @@ const namespace: JsonSchema = {
   schema: { type: 'string', minLength: 1, maxLength: 200, pattern: '^[!-~]+$', default: 'default' },
 };
 
+const traceparent: JsonSchema = {
+  name: 'traceparent',
+  in: 'header',
+  required: false,
+  description:
+    'The span that asks, as W3C Trace Context writes it. Kept in the history of the record, never in its key.',
+  schema: { type: 'string' },
+};
+
 const refused = { $ref: '#/components/responses/Problem' };
 
-function describe({ method, path, role, about, input, output, isBatch, isStream }: Endpoint): JsonSchema {
+function describe({
+  method,
+  path,
+  role,
+  about,
+  input,
+  output,
+  isBatch,
+  isStream,
+  isTraced,
+}: Endpoint): JsonSchema {
   const operationId = path.replace('/v1/', '').replace(/\/(.)/g, (_, letter: string) => letter.toUpperCase());
   const query = method === 'GET' ? toParameters(input.json) : [];
   const answer = output ?? { type: 'object' };
@@ -58,7 +77,11 @@ function describe({ method, path, role, about, input, output, isBatch, isStream 
     operationId,
     summary: about,
     description: `Needs a token with the role \`${role}\`.`,
-    parameters: [...query, { $ref: '#/components/parameters/Namespace' }],
+    parameters: [
+      ...query,
+      { $ref: '#/components/parameters/Namespace' },
+      ...(isTraced ? [{ $ref: '#/components/parameters/Traceparent' }] : []),
+    ],
     ...(method === 'GET' ? {} : { requestBody: toBody(input.json, isBatch) }),
     responses: { 200: { description: 'It was done.', content }, default: refused },
   };

@@ -11,6 +11,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { SemelError } from '../core/errors.ts';
 import { limits } from '../core/limits.ts';
 import { createReservation, type Reservation } from '../core/reservations.ts';
+import { isTraceparent } from '../signals/index.ts';
 import {
   authenticate,
   checkOrigins,
@@ -285,7 +286,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
         next: `Use a token with the role ${endpoint.role}.`,
       });
     const own = { createCode: () => logins.createCode(found) };
-    const context = new Asked(client, credential, spaces, own);
+    const context = new Asked(client, credential, spaces, own, request.headers.traceparent);
     if (endpoint.method === 'GET') return run(endpoint, queryOf(request), context);
     const body = readJson(await bodyOf(request, held));
     if (endpoint.isBatch === true && isBatch(body)) return runBatch(endpoint, body, context, refuse);
@@ -336,8 +337,16 @@ class Asked implements Context {
   readonly space: Context['space'];
   readonly spaces: Context['spaces'];
   readonly logins: Context['logins'];
+  readonly traceparent: string | undefined;
 
-  constructor(client: Client, credential: Credential, spaces: Spaces, logins: Context['logins']) {
+  constructor(
+    client: Client,
+    credential: Credential,
+    spaces: Spaces,
+    logins: Context['logins'],
+    traceparent: unknown,
+  ) {
+    this.traceparent = isTraceparent(traceparent) ? traceparent : undefined;
     this.#client = client;
     this.credential = credential;
     this.space = spaces.of(credential.namespace);

@@ -6,3 +6,4 @@ export { commandTarget, slackTarget, type Target, webhookTarget } from './alerts
 export { type Alert, createWatch, type PassReport, type Watch, type WatchOptions } from './alerts/watch.ts';
 export { contentType } from './metrics/exposition.ts';
 export { createMetrics, type Metrics } from './metrics/metrics.ts';
+export { findTraceparent, isTraceparent, noteField } from './traceparent.ts';

@@ -17,11 +17,10 @@ import {
   type TraceSpan,
 } from './otel-api.ts';
 import { ownVersion } from './own-version.ts';
+import { findTraceparent, noteField } from './traceparent.ts';
 
 export type { OpenTelemetryApi } from './otel-api.ts';
 
-/** Only ours is read: other programs may annotate records too. */
-const noteField = 'traceparent';
 const instrumented = new WeakSet<object>();
 /** Traceparents by record, so that most replays of this process read nothing. */
 const maxKnown = 10_000;
@@ -134,7 +133,7 @@ export function instrument(
       return;
     }
     const endedAt = Date.now();
-    findTraceparent(key, generation)
+    findTraceparent(semel.records, key, generation)
       .then((found) => {
         const late = linkTo(found);
         if (found === undefined || late === undefined) return;
@@ -149,15 +148,6 @@ export function instrument(
     const [oldest] = known.keys();
     if (known.size >= maxKnown && oldest !== undefined) known.delete(oldest);
     known.set(name, traceparent);
-  }
-
-  async function findTraceparent(key: string, generation: number): Promise<string | undefined> {
-    const history = await semel.records.history(key);
-    const note = history.findLast(
-      (event) => event.type === 'noted' && event.generation === generation && noteField in event.detail,
-    );
-    const found = note?.detail[noteField];
-    return typeof found === 'string' ? found : undefined;
   }
 }
 

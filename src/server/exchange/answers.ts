@@ -99,7 +99,13 @@ const claim = {
   timeoutMs: count,
 };
 
-const replay = object({ outcome: { const: 'replay' }, receipt }, { value: about({}, 'What it returned.') });
+const replay = object(
+  { outcome: { const: 'replay' }, receipt },
+  {
+    value: about({}, 'What it returned.'),
+    traceparent: about(text, 'For a request with the header `traceparent`: the span that did the work.'),
+  },
+);
 
 const begin: JsonSchema = {
   oneOf: [

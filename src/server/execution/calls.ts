@@ -1,7 +1,13 @@
 // Calls over HTTP: a client asks whether to execute, executes, and reports. What it holds is a claim with a lease, as every
 // worker's; the server renews nothing by itself.
 
-import { type DetachedAttempt, noStepsError, type Report, type Result } from '../../call/index.ts';
+import {
+  type DetachedAttempt,
+  noStepsError,
+  type Receipt,
+  type Report,
+  type Result,
+} from '../../call/index.ts';
 import { decodeResult } from '../../core/codec/codec.ts';
 import type { Contract } from '../../core/contract/contract.ts';
 import { isRepeatable } from '../../core/contract/words.ts';
@@ -10,7 +16,15 @@ import { recordId } from '../../core/key/key.ts';
 import { limits } from '../../core/limits.ts';
 import { type DetachedWait, findJobTool } from '../../jobs/library/index.ts';
 import type { FilePolicy } from '../../mcp/index.ts';
-import { type CallOptions, nobody, noOptions, runAs, toRecordedCall } from '../../semel/index.ts';
+import {
+  type CallOptions,
+  nobody,
+  noOptions,
+  type Records,
+  runAs,
+  toRecordedCall,
+} from '../../semel/index.ts';
+import { findTraceparent, noteField } from '../../signals/index.ts';
 import type { StoredRecord } from '../../store/store.ts';
 import type { Context } from '../endpoint.ts';
 import {
@@ -143,7 +157,20 @@ export const settleBody = object(
 );
 
 export async function begin(body: Read<typeof beginBody>, context: Context): Promise<object> {
-  return beginAs(body, context, false);
+  const answer = await beginAs(body, context, false);
+  const { traceparent, space } = context;
+  return traceparent === undefined ? answer : trace(answer, traceparent, space.semel.records);
+}
+
+/** Notes which span executes it; a replay is told which one did. */
+async function trace(answer: object, traceparent: string, records: Records): Promise<object> {
+  const { recordKey, receipt } = answer as { readonly recordKey?: string; readonly receipt?: Receipt };
+  // The client does not wait for what is noted about its trace.
+  if (recordKey !== undefined)
+    records.annotate(recordKey, { [noteField]: traceparent }).catch(() => undefined);
+  if (receipt === undefined) return answer;
+  const found = await findTraceparent(records, receipt.key, receipt.generation).catch(() => undefined);
+  return found === undefined ? answer : { ...answer, traceparent: found };
 }
 
 /** A step of an attempt: a call with a record of its own, named by the outer one as `ctx.step` of the library does. */
