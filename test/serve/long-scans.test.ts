@@ -7,7 +7,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { limits } from '../../src/core/limits.ts';
 import { createSemel } from '../../src/index.ts';
+import { overrideStore } from '../../src/semel/index.ts';
 import { digestToken, startServer } from '../../src/server/index.ts';
+import { memoryStore } from '../../src/store/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
 
 const token = 'a-token-that-is-long-enough-to-be-one-of-them';
@@ -131,4 +133,49 @@ test('an answer of groups covers the first doubts, and says so', async () => {
   await lost().catch(() => undefined);
   expect((await semel.doubts.groups()).flatMap(({ refs }) => refs)).toHaveLength(2);
   expect((await semel.doubts.groups({ limit: 1 })).flatMap(({ refs }) => refs)).toHaveLength(1);
+});
+
+test('a reader who hangs up is not read for any longer', async () => {
+  let pages = 0;
+  const store = overrideStore(memoryStore(), {
+    // A ledger without an end.
+    async list() {
+      pages += 1;
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      return { items: [], next: `page ${pages}` };
+    },
+  });
+  const server = await startServer({
+    store,
+    tokens: [{ name: 'admin', role: 'admin', namespace: 'shop', sha256: digestToken(token) }],
+    listen: { host: '127.0.0.1', port: 0 },
+    onWarning: () => undefined,
+  });
+  onTestFinished(() => server.close(0));
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const act = (body: object) => ({ method: 'POST', headers, body: JSON.stringify(body) });
+  const asked: readonly [path: string, init: RequestInit][] = [
+    ['/v1/record?ref=0123456789', { headers }],
+    ['/v1/records?status=failed', { headers }],
+    ['/v1/doubts', { headers }],
+    ['/v1/doubts/groups', { headers }],
+    ['/v1/forget', act({ ref: '0123456789@1' })],
+    ['/v1/reopen', act({ ref: '0123456789@1' })],
+    ['/v1/resolve', act({ items: [{ ref: '0123456789@1', verdict: 'landed' }] })],
+  ];
+  for (const [path, init] of asked) {
+    const leave = new AbortController();
+    const before = pages;
+    const answer = fetch(`${server.url}${path}`, { ...init, signal: leave.signal });
+    await expect.poll(() => pages).toBeGreaterThan(before + 3);
+    leave.abort();
+    await expect(answer).rejects.toThrow();
+    let last = -1;
+    const isStill = () => {
+      const grown = pages - last;
+      last = pages;
+      return grown;
+    };
+    await expect.poll(isStill, { interval: 100, message: path }).toBe(0);
+  }
 });
