@@ -2,6 +2,7 @@
 // request. Where the effect is in the shop's own transaction or the bank knows the key, it lands once; elsewhere it is a doubt that
 // is shown, and never a second effect.
 
+import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { createSemel } from 'semel';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -66,6 +67,12 @@ async function play(way: Way, dieAt: Point, sender: (id: string) => Send) {
   const later = await send(port);
   await second.finish();
 
+  if (way === 'sqlite transaction') {
+    const database = new DatabaseSync(ledger);
+    const effects = database.prepare('SELECT * FROM effects').all().length;
+    database.close();
+    return { atOnce, later, effects, doubts: 0 };
+  }
   const { rows } = await pool.query(`SELECT FROM ${postgres.schema}.effects WHERE intent = $1`, [id]);
   const effects = bank.effects().length + rows.length;
   if (way === 'transaction') return { atOnce, later, effects, doubts: 0 };
@@ -92,15 +99,16 @@ describe.each(Object.entries(senders))('%s', (name, sender) => {
     },
   );
 
-  test.concurrent.each(['before effect', 'after effect', 'after commit'] as const)(
-    'in a transaction, killed %s: it lands once',
-    async (point) => {
-      const { atOnce, later, effects } = await play('transaction', point, sender);
-      expect(atOnce).toContain(done);
-      expect(later).toBe(done);
-      expect(effects).toBe(1);
-    },
-  );
+  test.concurrent.each(
+    (['transaction', 'sqlite transaction'] as const).flatMap((way) =>
+      (['before effect', 'after effect', 'after commit'] as const).map((point) => [way, point] as const),
+    ),
+  )('in a %s, killed %s: it lands once', async (way, point) => {
+    const { atOnce, later, effects } = await play(way, point, sender);
+    expect(atOnce).toContain(done);
+    expect(later).toBe(done);
+    expect(effects).toBe(1);
+  });
 
   test.concurrent.each(['before effect', 'after effect'] as const)(
     'without a key, killed %s: a doubt that is shown, and no second effect',

@@ -3,6 +3,7 @@
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { idempotent, receive, stripeEvents, toNode } from '../../src/http/index.ts';
 import { type AttemptContext, createSemel } from '../../src/index.ts';
@@ -11,7 +12,7 @@ import { dieHere, jobOf, onFinish, print } from '../processes/child.ts';
 import { senderHeaders } from '../support/effect-server/index.ts';
 import { secrets } from './senders.ts';
 
-export type Way = 'plain' | 'keyed' | 'transaction';
+export type Way = 'plain' | 'keyed' | 'transaction' | 'sqlite transaction';
 export type Point = 'before effect' | 'after effect' | 'after commit';
 
 export interface ShopJob {
@@ -42,7 +43,9 @@ async function main(job: ShopJob): Promise<void> {
 
   async function land(intent: string, ctx: AttemptContext): Promise<void> {
     die('before effect');
-    if (way === 'transaction')
+    if (way === 'sqlite transaction')
+      (ctx.tx as DatabaseSync).prepare('INSERT INTO effects VALUES (?)').run(intent);
+    else if (way === 'transaction')
       await (ctx.tx as pg.PoolClient).query(`INSERT INTO ${postgres.schema}.effects VALUES ($1)`, [intent]);
     else {
       const headers = senderHeaders({ namespace: 'shop', intent, pid: process.pid });
@@ -67,12 +70,42 @@ async function main(job: ShopJob): Promise<void> {
     }
   }
 
+  // One connection, so one transaction after the other.
+  const database = way === 'sqlite transaction' ? await openDatabase() : undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  function sqliteTransaction<T>(work: (tx: unknown) => Promise<T>): Promise<T> {
+    const run = async () => {
+      database?.exec('BEGIN IMMEDIATE');
+      try {
+        const value = await work(database);
+        database?.exec('COMMIT');
+        die('after commit');
+        return value;
+      } catch (error) {
+        database?.exec('ROLLBACK');
+        throw error;
+      }
+    };
+    const next = last.then(run);
+    last = next.catch(() => undefined);
+    return next;
+  }
+
+  async function openDatabase(): Promise<DatabaseSync> {
+    // semel has to create the file.
+    await semel.open();
+    const handle = new DatabaseSync(job.ledger);
+    handle.exec('PRAGMA busy_timeout = 10000; CREATE TABLE IF NOT EXISTS effects (intent text)');
+    return handle;
+  }
+
   const terms = {
     onError: () => undefined,
     ...(way === 'keyed' && {
       provider: { name: 'bank', window: '90d', hosts: [new URL(url).host] } as const,
     }),
     ...(way === 'transaction' && { transaction }),
+    ...(way === 'sqlite transaction' && { transaction: sqliteTransaction }),
   };
   const hooks = receive(
     semel,
