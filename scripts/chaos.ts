@@ -3,7 +3,7 @@
 //   npm run chaos -- server-crash [--crashes 200] [--store postgres|redis]
 //   npm run chaos -- clock [--moves 200] [--store postgres|redis]
 //   npm run chaos -- wire [--store postgres|redis]           every message of every operation, in every manner
-//   npm run chaos -- outbox [--kills 500]                    relays and stagers of an outbox on Postgres
+//   npm run chaos -- outbox [--kills 500]                    relays of an outbox on Postgres, and its stagers
 //   npm run chaos -- --minutes N [--seed S] [--store …]     everything at once, on one store or on all in turn
 //   npm run chaos -- far|same-history …                      long runs of histories: see histories.ts
 // A clean run writes docs/internals/evidence/<storm>-<store>.md itself; one that found something, or in which too little

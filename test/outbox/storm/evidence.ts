@@ -10,7 +10,8 @@ export function summary(report: OutboxStormReport): string {
     ['what', 'count'],
     [
       ['duration', `${Math.round(report.seconds)} s`],
-      ['relays and stagers killed (SIGKILL)', report.faults.kill],
+      ['relays killed (SIGKILL)', report.faults.relayKill],
+      ['stagers killed (SIGKILL)', report.faults.stagerKill],
       ['relays and stagers stopped past their lease (SIGSTOP)', report.faults.stop],
       ['database connections cut', report.faults.cut],
       ['intents committed', report.committed],

@@ -16,4 +16,5 @@ test('relays and stagers are killed, stopped and cut off: nothing is lost, doubl
   console.log(JSON.stringify({ seed, ...report }));
   expect(report.violations).toEqual([]);
   expect(report.effects).toBeGreaterThan(10);
+  expect(report.faults.relayKill).toBe(8);
 }, 900_000);

@@ -35,6 +35,7 @@ import { type Aftermath, findViolations, type Order } from './verdict.ts';
 
 export interface OutboxStormOptions {
   readonly seed: number;
+  /** Of relays. Stagers are killed besides. */
   readonly kills: number;
   readonly relays: number;
   readonly stagers: number;
@@ -48,7 +49,7 @@ export interface OutboxStormOptions {
   }) => void;
 }
 
-type FaultCounts = Readonly<Record<'kill' | 'stop' | 'cut', number>>;
+type FaultCounts = Readonly<Record<'relayKill' | 'stagerKill' | 'stop' | 'cut', number>>;
 
 export interface OutboxStormReport {
   readonly place: string;
@@ -108,22 +109,23 @@ export async function outboxStorm(options: OutboxStormOptions): Promise<OutboxSt
   );
   const effects = server.effects;
   const person = somebody(semel, outbox, effects, chanceOf(options.seed + 1));
-  const faults = { kill: 0, stop: 0, cut: 0 };
+  const faults = { relayKill: 0, stagerKill: 0, stop: 0, cut: 0 };
   let isBroken = false;
   let looking: Promise<void> | undefined;
 
   async function fault(): Promise<void> {
-    const crew = chance.is(0.75) ? relays : stagers;
+    const isRelay = chance.is(0.75);
+    const crew = isRelay ? relays : stagers;
     const dice = chance.fraction();
     if (dice < 0.12) faults.cut += await cutConnections(pool, chance);
     else if (dice < 0.3) faults.stop += Number(await crew.stop(1.2 * longestLeaseMs, 3 * longestLeaseMs));
-    else faults.kill += Number(await crew.kill());
+    else faults[isRelay ? 'relayKill' : 'stagerKill'] += Number(await crew.kill());
   }
 
   try {
     looking = (async () => {
       const mood = chanceOf(options.seed + 2);
-      while (faults.kill < options.kills && !isBroken) {
+      while (faults.relayKill < options.kills && !isBroken) {
         await person.look();
         await nudge(pool);
         await changeMood(server, mood);
@@ -132,7 +134,7 @@ export async function outboxStorm(options: OutboxStormOptions): Promise<OutboxSt
         await delay(500);
       }
     })();
-    while (faults.kill < options.kills) {
+    while (faults.relayKill < options.kills) {
       await delay(chance.between(0, 2 * options.faultEveryMs));
       await fault();
     }
