@@ -1,7 +1,10 @@
 // A shop behind Express, with Drizzle on Postgres: an order, its record and the intent to mail commit together; Stripe's webhook
-// marks it as paid once. DATABASE_URL names the database.
+// marks it as paid once. DATABASE_URL names the database. With `serve` it only serves; test/examples/orders.test.ts attacks it.
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
+import { appendFileSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { eq, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { integer, pgTable, serial, text } from 'drizzle-orm/pg-core';
@@ -18,18 +21,20 @@ const orders = pgTable('shop_orders', {
   item: text().notNull(),
   payments: integer().notNull().default(0),
 });
-await db.execute(sql`DROP TABLE IF EXISTS shop_orders`);
+const serves = process.argv[2] === 'serve';
+if (!serves) await db.execute(sql`DROP TABLE IF EXISTS shop_orders`);
 await db.execute(
-  sql`CREATE TABLE shop_orders (id serial PRIMARY KEY, item text NOT NULL, payments integer NOT NULL DEFAULT 0)`,
+  sql`CREATE TABLE IF NOT EXISTS shop_orders (id serial PRIMARY KEY, item text NOT NULL, payments integer NOT NULL DEFAULT 0)`,
 );
 
-const mails: number[] = [];
+const mailbox = process.env.MAILBOX ?? join(tmpdir(), `mails-${process.pid}.txt`);
 const confirm = semel.tool({
   name: 'order.confirm',
   effect: 'irreversible',
   per: 'ever',
   identity: ['order'],
-  run: ({ order }: { order: number }) => void mails.push(order), // your mail API
+  lease: '10s', // so soon does the mail of a dead process show as in doubt
+  run: ({ order }: { order: number }) => appendFileSync(mailbox, `${order}\n`), // your mail API
 });
 
 const app = express();
@@ -44,8 +49,11 @@ app.post(
       transaction: (work) => db.transaction(work),
     },
     async (request, response: express.Response, ctx) => {
+      const item: unknown = request.body?.item;
+      if (typeof item !== 'string' || !/^\P{Cc}{1,200}$/u.test(item))
+        return void response.status(422).json({ error: 'item: a text of at most 200 characters' });
       const tx = ctx.tx as typeof db;
-      const [order] = await tx.insert(orders).values({ item: request.body.item }).returning();
+      const [order] = await tx.insert(orders).values({ item }).returning();
       if (order === undefined) throw new Error('no row'); // rolls everything back
       await confirm.stage(tx, { order: order.id });
       response.status(201).json({ order: order.id });
@@ -53,19 +61,21 @@ app.post(
   ),
 );
 
-type Paid = { id: string; type: string; data: { object: { metadata: { order: string } } } };
+type Paid = { id: string; type: string; data: { object: { metadata?: { order?: string } } } };
 const secret = 'whsec_example';
 const onStripe = receive(
   semel,
   stripeEvents<Paid>({ secret }),
   async (event, ctx) => {
     if (event.type !== 'payment_intent.succeeded') return;
-    const order = Number(event.data.object.metadata.order);
+    const order = event.data.object.metadata?.order ?? '';
     const tx = ctx.tx as typeof db;
-    await tx
+    const [found] = await tx
       .update(orders)
       .set({ payments: sql`${orders.payments} + 1` })
-      .where(eq(orders.id, order));
+      .where(eq(sql`${orders.id}::text`, order))
+      .returning();
+    if (found === undefined) throw new Error(`no order ${order}`); // a payment must not be lost: Stripe delivers it again
   },
   { transaction: (work) => db.transaction(work) },
 );
@@ -73,11 +83,15 @@ app.post('/hooks/stripe', toNode(onStripe)); // before any body parser
 
 const server = app.listen(0, '127.0.0.1');
 await once(server, 'listening');
+const { port } = server.address() as { port: number };
 const relay = new AbortController();
 const relaying = semel.outbox.relay({ signal: relay.signal }); // here, or in a process of its own that defines `confirm`
+if (serves) {
+  console.log(`listening on ${port}`);
+  await relaying;
+}
 
 // A client times out and sends its order again; Stripe delivers its event three times.
-const { port } = server.address() as { port: number };
 const post = (path: string, headers: Record<string, string>, body: string) =>
   fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers, body });
 const keyed = { 'content-type': 'application/json', 'idempotency-key': 'k-1', 'x-user': 'ann' };
@@ -96,8 +110,10 @@ relay.abort();
 await relaying;
 await semel.outbox.drain(); // what the relay had not begun
 const [order] = await db.select().from(orders);
+const mails = readFileSync(mailbox, 'utf8').trim().split('\n');
 console.log(`orders: ${await db.$count(orders)}, payments: ${order?.payments}, mails: ${mails.length}`);
 // prints: orders: 1, payments: 1, mails: 1
+rmSync(mailbox);
 server.close();
 await semel.close();
 await pool.end();
