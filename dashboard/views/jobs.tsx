@@ -17,7 +17,10 @@ export function JobsView({ namespace, params }: ViewProps) {
   const loaded = useData<Jobs>('/v1/jobs', { days: '14' }, namespace);
   return (
     <>
-      <Head title="Jobs" command={`semel ls --key run. --namespace ${shellWord(namespace)}`}>
+      <Head
+        title="Jobs"
+        command={`semel ls --key run. --newer 15d -n 1000 --namespace ${shellWord(namespace)}`}
+      >
         <p class="lead">The slots of the last 14 days, each on its day in the job's own time zone.</p>
       </Head>
       <Load loaded={loaded} what="the jobs">

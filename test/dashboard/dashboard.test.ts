@@ -1,5 +1,6 @@
 // The dashboard in a real Chromium, against a real server on a real ledger.
 
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -7,6 +8,7 @@ import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -247,6 +249,87 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     expect(new URL(page.url()).searchParams.get('key')).toBe(first!.key);
   });
 
+  test('the outbox has a tab once something is staged, and pages', async () => {
+    const { page: before } = await open('/overview?ns=shop');
+    expect(await before.locator('nav a', { hasText: 'Outbox' }).count()).toBe(0);
+    await context?.close();
+    await fillOutbox(path, 60);
+    const { page, complaints } = await open('/overview?ns=shop');
+    await page.locator('nav a', { hasText: 'Outbox' }).click();
+    await page.waitForSelector('.rows li');
+    expect(await page.locator('.rows li').count()).toBe(50);
+    expect(await findings(page)).toEqual([]);
+    await page.locator('a', { hasText: 'Next rows' }).click();
+    await expect.poll(() => page.locator('.rows li').count()).toBe(10);
+    await page.locator('a', { hasText: 'dead' }).click();
+    await expect.poll(() => page.locator('.rows li').count()).toBe(1);
+    expect(await page.locator('.rows').textContent()).toContain('refused by the mailer');
+    expect(complaints).toEqual([]);
+  });
+
+  /** What the command of the page prints, typed into a shell as it stands there. */
+  async function typeCommand(page: Page): Promise<string> {
+    const words = (await page.locator('.command code').textContent()) ?? '';
+    const script = `semel() { "$NODE" "$SEMEL_BUILT_COMMAND" "$@"; }; ${words} --json`;
+    const env = { ...process.env, NODE: process.execPath, SEMEL_STORE: `sqlite:${path}` };
+    return (await promisify(execFile)('bash', ['-c', script], { env, maxBuffer: 50_000_000 })).stdout;
+  }
+
+  /** Every text named `key` in the output: one value, or one per line. */
+  const keysIn = (output: string) => {
+    const keys = new Set<string>();
+    const isLines = /^\{.*\}$/m.test(output);
+    for (const json of isLines ? output.trim().split('\n') : [output.trim() || '[]'])
+      JSON.parse(json, (name, value) => {
+        if (name === 'key' && typeof value === 'string') keys.add(value);
+        return value;
+      });
+    return [...keys].sort();
+  };
+
+  const keysOn = async (page: Page, links: string) => {
+    const hrefs = await page
+      .locator(links)
+      .evaluateAll((all) => all.map((each) => (each as unknown as { href: string }).href));
+    return [...new Set(hrefs.map((href) => new URL(href).searchParams.get('key') ?? ''))].sort();
+  };
+
+  test.each([
+    ['/doubts', '.group', 'a.row'],
+    ['/doubts?tool=mail.send', '.group', 'a.row'],
+    ['/doubts?tool=refund&error=socket%20hang%20up', '.group', 'a.row'],
+    ['/search?q=call_8f31c2', '.results li', 'a.row'],
+    ['/search?q=re_p01Qk3PZ2x8', '.results li', 'a.row'],
+    ['/search?q=p-9-', '.results li', 'a.row'],
+    ['/jobs', '.jobs', 'a.slot'],
+    ['/outbox', '.rows li, .empty', 'a.row'],
+    ['/outbox?state=dead', '.rows li, .empty', 'a.row'],
+  ] as const)('the command on %s names the same records', async (way, sign, links) => {
+    const { page } = await open(`${way}${way.includes('?') ? '&' : '?'}ns=shop`);
+    await page.locator(sign).first().waitFor();
+    await expect.poll(() => page.locator('.notice', { hasText: 'going on' }).count()).toBe(0);
+    for (const more of await page.locator('button', { hasText: /^Show all/ }).all()) await more.click();
+    const shown = await keysOn(page, links);
+    const printed = keysIn(await typeCommand(page));
+    // A page of the outbox has fewer rows than the command.
+    expect(way.startsWith('/outbox') ? printed.filter((key) => shown.includes(key)) : printed).toEqual(shown);
+  });
+
+  test('the commands on a record and on the overview print the same', async () => {
+    const { page } = await open('/search?q=call_8f31c2&ns=shop');
+    await page.locator('a.row').first().click();
+    await page.waitForSelector('.record');
+    const key = new URL(page.url()).searchParams.get('key');
+    expect(keysIn(await typeCommand(page))).toContain(key);
+    for (const range of ['24h', '7d']) {
+      await page.goto(`${server.url}/overview?range=${range}&ns=shop`);
+      await page.waitForSelector('.headline');
+      await page.getByText('Counted from').or(page.getByText('Counted all')).first().waitFor();
+      const { totals } = JSON.parse(await typeCommand(page)) as { totals: { saved: number } };
+      expect(await page.locator('.headline strong').textContent()).toBe(totals.saved.toLocaleString('en'));
+    }
+  });
+
   test('hostile texts stay texts', async () => {
     const { page, complaints } = await open('/doubts?ns=shop&tool=mail.send');
     await page.waitForSelector('.group');
@@ -465,24 +548,6 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     const [record] = (await semel.records.list()).items;
     expect(record).toMatchObject({ status: 'succeeded', remoteRef: 're_1Qk3PZ2x8desk' });
     await semel.close();
-  });
-
-  test('the outbox has a tab once something is staged, and pages', async () => {
-    const { page: before } = await open('/overview?ns=shop');
-    expect(await before.locator('nav a', { hasText: 'Outbox' }).count()).toBe(0);
-    await context?.close();
-    await fillOutbox(path, 60);
-    const { page, complaints } = await open('/overview?ns=shop');
-    await page.locator('nav a', { hasText: 'Outbox' }).click();
-    await page.waitForSelector('.rows li');
-    expect(await page.locator('.rows li').count()).toBe(50);
-    expect(await findings(page)).toEqual([]);
-    await page.locator('a', { hasText: 'Next rows' }).click();
-    await expect.poll(() => page.locator('.rows li').count()).toBe(10);
-    await page.locator('a', { hasText: 'dead' }).click();
-    await expect.poll(() => page.locator('.rows li').count()).toBe(1);
-    expect(await page.locator('.rows').textContent()).toContain('refused by the mailer');
-    expect(complaints).toEqual([]);
   });
 
   test('a tab that nobody looks at asks for nothing, and catches up when somebody does', async () => {
