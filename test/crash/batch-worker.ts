@@ -11,6 +11,8 @@ export interface BatchJob {
   readonly concurrency: number;
   /** Without the cache of settled records, which is bounded but not yet full after so few. */
   readonly cache?: false;
+  /** Items of another batch that are done before. */
+  readonly warmUp?: number;
 }
 
 export type BatchLine =
@@ -21,8 +23,8 @@ const job = JSON.parse(process.argv[2] as string) as BatchJob;
 const effects = openSync(job.effects, 'a');
 const print = (line: BatchLine) => writeSync(1, `${JSON.stringify(line)}\n`);
 
-async function* items() {
-  for (let id = 0; id < job.items; id += 1) {
+async function* items(count = job.items) {
+  for (let id = 0; id < count; id += 1) {
     // As a cursor does: a page, then a wait.
     if (id % 500 === 0) await new Promise((resolve) => setImmediate(resolve));
     yield { id, text: `item ${id}` };
@@ -42,6 +44,12 @@ const semel = createSemel({
   onWarning: () => undefined,
   ...(job.cache === false ? { cache: false } : {}),
 });
+await semel.batch(
+  'warm-up',
+  items(job.warmUp ?? 0),
+  { id: ({ id }) => id, concurrency: job.concurrency },
+  ({ id }) => id,
+);
 const report = await semel.batch(
   'line',
   items(),
