@@ -117,7 +117,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   });
   const server = await serve({
     ...rest,
-    ...(isRemote && proxies !== undefined ? { proxies } : {}),
+    ...('host' in listen && proxies !== undefined ? { proxies } : {}),
     listen,
     version,
     spaces,

@@ -181,6 +181,14 @@ test('behind a proxy, nobody else may connect, and what came to it unencrypted i
   expect((await send('/v1/tools', { host: '127.0.0.1' })).status).toBe(421);
 });
 
+test('a proxy on the same machine has to say https as well', async () => {
+  const { send } = await open({ behindProxy: ['127.0.0.1'] });
+  expect((await send('/v1/tools', { host: 'localhost', 'x-forwarded-proto': 'https' })).status).toBe(200);
+  expect((await send('/v1/tools', { host: 'localhost', 'x-forwarded-proto': 'http' })).status).toBe(403);
+  const other = await open({ behindProxy: ['10.0.0.0/8'] });
+  await expect(other.send('/livez', { host: 'localhost' })).rejects.toThrow(/hang up|ECONNRESET/);
+});
+
 test('a proxy is an address or a network', async () => {
   const listen = { host: '0.0.0.0', port: 0 };
   for (const address of [
