@@ -5,10 +5,12 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { type Consumer, createSemel, landed, NotLanded, notLanded } from '../../src/index.ts';
+import { postgresStore } from '../../src/stores/postgres/index.ts';
+import type { OwnSchema } from '../servers/own-place.ts';
 
 export interface WorkerPlace {
-  /** A SQLite file. */
-  readonly ledger: string;
+  /** A SQLite file, or a schema in Postgres. */
+  readonly ledger: string | OwnSchema;
   readonly effects: string;
 }
 
@@ -38,7 +40,8 @@ export function listEffects({ effects }: WorkerPlace): readonly string[] {
 }
 
 export function openSemel({ ledger }: WorkerPlace) {
-  return createSemel({ store: `sqlite:${ledger}`, namespace: 'queues', onWarning: () => undefined });
+  const store = typeof ledger === 'string' ? `sqlite:${ledger}` : postgresStore(ledger);
+  return createSemel({ store, namespace: 'queues', onWarning: () => undefined });
 }
 
 export function openConsumer(job: WorkerJob) {

@@ -91,6 +91,22 @@ describe('pg-boss', () => {
     expect(listEffects(job)).toEqual(['a']);
   });
 
+  test.each(['after effect', 'before ack'] as const)(
+    'with its ledger in Postgres, a worker that dies %s: one effect, acknowledged by the next worker',
+    async (dieAt) => {
+      const { job, start, send, isIn } = await open();
+      const ledger = await ownSchema();
+      const id = await send({ id: 'a' });
+      await start({ ledger, dieAt, hasVerify: true }).ended;
+      expect(await isIn(id, 'completed')).toBe(false);
+      start({ ledger, hasVerify: true });
+      await until(() => isIn(id, 'completed'));
+      expect(listEffects(job)).toEqual(['a']);
+      await using semel = openSemel({ ...job, ledger });
+      expect((await semel.records.list()).items).toMatchObject([{ contract: 'refund', status: 'succeeded' }]);
+    },
+  );
+
   test('without `verify` the message waits in doubt, delivery after delivery, until a person decides', async () => {
     const { job, start, send, isIn } = await open();
     const id = await send({ id: 'a' });
