@@ -8,7 +8,7 @@ import { Ago, Badge, Empty, errorOf, Head, Load, sinceOf, stateOf, Text, Value }
 import { linkTo } from '../place.ts';
 import { ProviderLink } from '../provider-link.tsx';
 import { ResolveDialog, verdicts } from '../resolve.tsx';
-import { clock, duration, many, oneLine, shellWord, shownOwner } from '../text.ts';
+import { clock, duration, many, oneLine, secretName, shellWord, shownOwner } from '../text.ts';
 import type { ViewProps } from './view.ts';
 
 interface Answer {
@@ -287,8 +287,9 @@ function ReplayRow({ event: { at, detail } }: { readonly event: HistoryEvent }) 
 
 const maxFields = 30;
 
-function argOf({ args }: RecordInfo, name: string): unknown {
-  return (args as Readonly<Record<string, unknown>>)[name];
+function argText({ args }: RecordInfo, name: string): string {
+  const value = (args as Readonly<Record<string, unknown>>)[name];
+  return secretName.test(name) ? '•••' : oneLine(value, 80);
 }
 
 function KeyExplained({
@@ -359,7 +360,7 @@ function KeyExplained({
                   <>
                     {' '}
                     <span class="dim">
-                      <Text text={oneLine({ [name]: argOf(record, name) }, 80)} />
+                      <Text text={argText(record, name)} />
                     </span>
                   </>
                 )}
