@@ -51,8 +51,7 @@ export class Attempt implements ContextSource, Lease, Timer {
   readonly #heartbeat: Heartbeat;
   #prepared: Prepared | undefined;
   #issuedKeys: Set<string> | undefined;
-  /** What `prepare` returned may have a key in it. */
-  #isKeyPrepared = false;
+  isKeyPrepared = false;
   /** Requests of the current try. */
   #requests: Requests | undefined;
   /** Ends `race` before the effect does. */
@@ -77,7 +76,7 @@ export class Attempt implements ContextSource, Lease, Timer {
     this.args = mustUseFirstWording(call, record) ? decodeResult(record.args as string) : call.args;
     if (record.prepared !== null && isSameCode(call, record)) {
       this.#prepared = { output: decodeResult(record.prepared), text: record.prepared };
-      this.#isKeyPrepared = reliesOnKey(call.tool.contract) && record.prepared.includes(this.#ownKey);
+      this.isKeyPrepared = reliesOnKey(call.tool.contract) && record.prepared.includes(this.#ownKey);
     }
     this.#earlierRef = record.result?.remoteRef ?? undefined;
     const now = env.clock.mono();
@@ -141,7 +140,8 @@ export class Attempt implements ContextSource, Lease, Timer {
       );
     }
     this.#prepared = { output, text: encoded.text };
-    this.#isKeyPrepared = this.issuedKeys.size > 0;
+    // `verify` reads the key as well, in a context of its own.
+    this.isKeyPrepared = this.#requests?.hasGivenKey === true;
   }
 
   context(): { ctx: AttemptContext; requests: Requests } {
@@ -163,7 +163,7 @@ export class Attempt implements ContextSource, Lease, Timer {
   judgeKeyUse(outcome: 'unknown' | 'succeeded' | undefined, requests = this.#requests): void {
     const { contract, keyUse } = this.call.tool;
     if (requests === undefined || !reliesOnKey(contract)) return;
-    if (requests.hasGivenKey || this.#isKeyPrepared) {
+    if (requests.hasGivenKey || this.isKeyPrepared) {
       learnKeyUse(keyUse, 'read');
     } else if (outcome !== undefined && requests.fates.length === 0) {
       // A request through `ctx.fetch` was judged by the key that it carried, before it left.

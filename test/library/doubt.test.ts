@@ -153,7 +153,7 @@ describe('a provider that honours the key', () => {
   test('past its window the call is held', async () => {
     const { semel, clock } = rig();
     const { sent, send } = mailer();
-    const tool = semel.tool({ ...mail, provider, run: (args: Mail) => send(args) });
+    const tool = semel.tool({ ...mail, provider, run: (args: Mail, { key: _ }) => send(args) });
     await errorOf(tool({ to: 'ann' }));
     await clock.advance(48 * hour);
     const error = await errorOf(tool({ to: 'ann' }));
@@ -165,7 +165,7 @@ describe('a provider that honours the key', () => {
   test('the window is counted from the first dispatch, not from the last', async () => {
     const { semel, clock } = rig();
     const { sent, send } = mailer(9);
-    const tool = semel.tool({ ...mail, provider, run: (args: Mail) => send(args) });
+    const tool = semel.tool({ ...mail, provider, run: (args: Mail, { key: _ }) => send(args) });
     await errorOf(tool({ to: 'ann' }));
     await clock.advance(30 * hour);
     await errorOf(tool({ to: 'ann' }));
@@ -703,13 +703,17 @@ describe('sweep', () => {
     const made = rig();
     const { sent, send } = mailer(3);
     const keyed = { ...mail, provider: { name: 'mailer', window: '48h' } } as const;
-    const old = made.semel.tool({ ...keyed, input: z.object({ to: z.string() }), run: (args) => send(args) });
+    const old = made.semel.tool({
+      ...keyed,
+      input: z.object({ to: z.string() }),
+      run: (args, { key: _ }) => send(args),
+    });
     for (const to of ['ann', 'bob', 'cat@x.de']) await old.try({ to });
     const later = made.another();
     later.tool({
       ...keyed,
       input: z.object({ to: z.email() }),
-      run: (args) => send(args),
+      run: (args, { key: _ }) => send(args),
       verify: ({ to }) => (to === 'ann' ? landed({ id: 'found' }) : unsure('no list')),
     });
     await made.clock.advance(60_000);
@@ -724,7 +728,7 @@ describe('sweep', () => {
     const tool = semel.tool({
       ...mail,
       provider: { name: 'mailer', window: '48h' },
-      run: (args: Mail) => send(args),
+      run: (args: Mail, { key: _ }) => send(args),
       verify: afterOutage(({ to }: Mail) => (to === 'ann' ? landed({ id: 'found' }) : notLanded())),
     });
     await tool.try({ to: 'ann' });

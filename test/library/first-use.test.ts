@@ -129,7 +129,7 @@ test('with a provider the advice begins with what is easiest', async () => {
   const tool = quick().tool({
     ...base,
     provider,
-    run: () => {
+    run: (_: object, { key: _key }) => {
       throw new Error('reset');
     },
   });

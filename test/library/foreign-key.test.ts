@@ -1,7 +1,7 @@
 // A request through ctx.fetch whose idempotency key is not semel's: nobody may re-run it on the provider's word.
 
 import { randomUUID } from 'node:crypto';
-import type { AttemptContext, Provider } from 'semel';
+import { type AttemptContext, notLanded, type Provider, unsure, type Verification } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { type Rig, rest, rig, target } from './support.ts';
 
@@ -124,6 +124,22 @@ test('a key that the tool read from ctx is ours, and allows a re-run', async () 
   expect(pay.requests).toHaveLength(3);
   expect(pay.effects.size).toBe(1);
   expect(warnings.join()).not.toContain("semel's key");
+});
+
+test('a key that only `verify` has read was not sent by the run after it', async () => {
+  const pay = await payments();
+  const made = rig();
+  let answer: Verification = notLanded();
+  const own = { sentBy: 'tool' } as const;
+  const more = { verify: () => answer };
+  const tool = refund(made.semel, pay, own, withoutAny, more);
+  expect(await tool.try({ order: 1 })).toMatchObject({ error: { evidence: { withoutKey: true } } });
+  made.clock.jump(10 * 60_000);
+  expect(await tool.try({ order: 1 })).toMatchObject({ error: { evidence: { withoutKey: true } } });
+  expect(pay.requests).toHaveLength(2);
+  answer = unsure();
+  expect(await tool.try({ order: 1 })).toMatchObject({ error: { evidence: { withoutKey: true } } });
+  expect(pay.requests).toHaveLength(2);
 });
 
 test('an SDK may repeat a request by itself under the same key, and not under a fresh one', async () => {

@@ -21,6 +21,8 @@ export interface RequestSource {
   readonly provider: Provider | undefined;
   /** The keys that the attempt handed out: a request with any other key is not ours to the provider. */
   readonly issuedKeys: Set<string>;
+  /** What `prepare` returned may have a key in it. */
+  readonly isKeyPrepared?: boolean;
   /** Whether the same request may be sent again: its class is harmless, or its key is trusted. */
   readonly mayRepeat: boolean;
   readonly stop: Stop;
@@ -213,9 +215,9 @@ export class Requests {
 
   /** The request has one of our keys: `ctx.fetch` adds it, or the tool read it from `ctx`. */
   #isKeyOurs(carried: string | undefined): boolean {
-    const { provider, issuedKeys } = this.#source;
+    const { provider, issuedKeys, isKeyPrepared } = this.#source;
     // The tool sends the key, and semel cannot see that; but a key that was never read cannot have been sent.
-    if (provider?.sentBy === 'tool') return issuedKeys.size > 0;
+    if (provider?.sentBy === 'tool') return this.#hasGivenKey || isKeyPrepared === true;
     return carried === undefined || issuedKeys.has(carried);
   }
 
