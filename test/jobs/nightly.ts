@@ -49,14 +49,18 @@ function did(what: string): void {
 
 const isOf = (request: unknown, kind: string) =>
   String((request as { key?: string }).key).startsWith(`${kind}.`);
+const isFile = (request: unknown) => String((request as { key?: string }).key).includes('post.md');
 const store = hookedStore(openStore(order.place), {
   before(method, request) {
     if (method === 'claim' && isOf(request, 'lock')) reached('before the lock');
     if (method === 'claim' && isOf(request, 'run')) reached('between lock and slot');
-    if (method === 'settle' && String((request as { key: string }).key).includes('post.md'))
-      reached('with the file in its place');
+    if (method === 'dispatch' && isFile(request)) reached('with the file beside its place');
+    if (method === 'settle' && isFile(request)) reached('with the file in its place');
     if (method === 'settle' && isOf(request, 'run')) reached('after the last step');
     if (method === 'settle' && isOf(request, 'lock')) reached('before the lock is released');
+  },
+  after(method, request) {
+    if (method === 'dispatch' && isFile(request)) reached('with the file on record');
   },
 });
 const finished = new Promise<void>((resolve) => {
@@ -90,9 +94,11 @@ const job = semel.job(
       did('draft');
       return `draft of ${args.plan}, ${Math.random()}`;
     });
-    const file = await run.artifact(join(order.folder, 'post.md'), () => {
+    const file = await run.artifact(join(order.folder, 'post.md'), async function* () {
       did('file');
-      return draft;
+      yield draft.slice(0, 5);
+      reached('while the file is written');
+      yield draft.slice(5);
     });
     await run.once('publish', undefined, { lease: '10s' }, () => {
       did(`publish ${draft}`);
