@@ -122,7 +122,7 @@ test.each([
     expect(await second.order(lamp)).toBe(201);
     expect(await shop.rows()).toEqual([{ item: 'lamp', payments: 0 }]);
     await expect
-      .poll(async () => [shop.mails().length, await shop.doubts()], { timeout: 50_000 })
+      .poll(async () => [shop.mails().length, await shop.doubts()], { timeout: 30_000 })
       .toEqual([mails, doubts]);
   },
   90_000,
@@ -132,22 +132,18 @@ test.each([
   'before update "shop_orders"',
   'after update "shop_orders"',
   'after update "shop_orders" > commit',
-])(
-  'killed %s: a webhook that is delivered three times pays once',
-  async (dieAt) => {
-    const shop = await service();
-    const first = await shop.start(dieAt);
-    await first.order(lamp);
-    await first.paid(event('evt_1', '1'));
-    expect(await first.ended).toEqual([null, 'SIGKILL']);
-    const second = await shop.start();
-    const statuses = await Promise.all([1, 2].map(() => second.paid(event('evt_1', '1'))));
-    expect(statuses).toContain(200);
-    expect(await second.paid(event('evt_1', '1'))).toBe(200);
-    expect(await shop.rows()).toEqual([{ item: 'lamp', payments: 1 }]);
-  },
-  60_000,
-);
+])('killed %s: a webhook that is delivered three times pays once', async (dieAt) => {
+  const shop = await service();
+  const first = await shop.start(dieAt);
+  await first.order(lamp);
+  await first.paid(event('evt_1', '1'));
+  expect(await first.ended).toEqual([null, 'SIGKILL']);
+  const second = await shop.start();
+  const statuses = await Promise.all([1, 2].map(() => second.paid(event('evt_1', '1'))));
+  expect(statuses).toContain(200);
+  expect(await second.paid(event('evt_1', '1'))).toBe(200);
+  expect(await shop.rows()).toEqual([{ item: 'lamp', payments: 1 }]);
+});
 
 test('hostile bodies and events leave nothing behind, and the next request is served', async () => {
   const shop = await service();
@@ -172,4 +168,4 @@ test('hostile bodies and events leave nothing behind, and the next request is se
   expect(await shop.rows()).toEqual([]);
   expect(await at.order(lamp)).toBe(201);
   expect(await shop.rows()).toEqual([{ item: 'lamp', payments: 0 }]);
-}, 60_000);
+});
