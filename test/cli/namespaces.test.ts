@@ -1,5 +1,7 @@
 // An operator who names no namespace sees all of them: the library writes into the application's own.
 
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createSemel } from 'semel';
 import { beforeAll, expect, test } from 'vitest';
 import { rootsNamespace } from '../../src/semel/index.ts';
@@ -102,4 +104,15 @@ test('doctor finds two applications in one namespace, with the lines that settle
     0,
   );
   expect((await at.semel('doctor', '--only', 'NAMESPACE_SHARED', there)).code).toBe(0);
+});
+
+test('the same effect by hand and by cron, from the folders of two applications, is done once', async () => {
+  const one = place();
+  const line = ['once', 'report', '--id', 'day=1', '--', 'sh', '-c', `echo ran >> '${one.path('ran')}'`];
+  for (const name of ['shop', 'office']) {
+    mkdirSync(one.path(name));
+    writeFileSync(join(one.path(name), 'package.json'), JSON.stringify({ name }));
+    expect((await one.with({ cwd: one.path(name) }).semel(...line)).code).toBe(0);
+  }
+  expect(readFileSync(one.path('ran'), 'utf8')).toBe('ran\n');
 });
