@@ -208,6 +208,7 @@ class CallClaim implements ClaimRequest {
   readonly version: string;
   readonly effect: ClaimRequest['effect'];
   readonly keyed: boolean;
+  readonly maySendKey: boolean;
   readonly retention: Retention;
   readonly owner: string;
   readonly args: string | null;
@@ -241,7 +242,8 @@ class CallClaim implements ClaimRequest {
     this.networkMs = contract.networkMs;
     this.version = recordVersion(contract);
     this.effect = contract.effect;
-    this.keyed = contract.rerunWithinMs !== null && trustedWindow(call.tool) !== null;
+    this.maySendKey = contract.rerunWithinMs !== null;
+    this.keyed = this.maySendKey && trustedWindow(call.tool) !== null;
     this.retention = new CallRetention(call);
     this.owner = owner;
     this.args = call.storedArgs();

@@ -239,7 +239,7 @@ function reclaim(row: Row, request: ClaimRequest, time: Time): Row {
   // A target that honours our key also compares the request, so what it may have seen is sent again unchanged. Prepared
   // output stays with the args it was made from, and a verification with the args it is about.
   // One try without our key does not undo that another one may have sent it.
-  const maySendKey = row.keyed || request.keyed;
+  const maySendKey = row.keyed || request.keyed || request.maySendKey === true;
   const isWordingFixed = maySendKey || row.prepared !== null || request.for === 'verify';
   // Another major version of the code, or one with another provider, sends its own args. Nothing landed under the key of a
   // free record, so it gets a new provider key there: under the old one the provider would refuse different args.

@@ -31,6 +31,8 @@ export interface ClaimRequest {
   readonly version: string;
   readonly effect: Effect;
   readonly keyed: boolean;
+  /** The contract has a provider whose key an attempt may have sent, though this claim does not count on it. */
+  readonly maySendKey?: boolean;
   readonly retention: Retention;
   readonly owner: string;
   readonly args: string | null;

@@ -211,6 +211,40 @@ describe('a run that reads its key', () => {
   });
 });
 
+test('sends the first words again, also where this process has seen no key read', async () => {
+  const first = rig();
+  const sent: string[] = [];
+  type Args = { order: number; reason: string };
+  const define = ({ semel }: Rig, run: (args: Args, ctx: AttemptContext) => unknown) =>
+    semel.tool({
+      name: 'refund',
+      effect: 'irreversible',
+      per: 'ever',
+      window: '24h',
+      provider,
+      onDoubt: 'rerun',
+      identity: ['order'],
+      run: async (args: Args, ctx: AttemptContext) => run(args, ctx),
+    });
+  const withKey = define(first, ({ reason }, ctx) => {
+    sent.push(`${ctx.key.slice(0, 4)} ${reason}`);
+    throw lost;
+  });
+  const second = { ...first, semel: first.another() };
+  let isEarly = true;
+  const slow = define(second, ({ reason }, ctx) => {
+    if (isEarly) throw new Error('it failed before it read its key');
+    sent.push(`${ctx.key.slice(0, 4)} ${reason}`);
+    return 'refunded';
+  });
+  await withKey.try({ order: 1, reason: 'it arrived broken' });
+  await slow.try({ order: 1, reason: 'it is damaged' });
+  isEarly = false;
+  await slow.try({ order: 1, reason: 'it is damaged' });
+  expect(sent).toHaveLength(2);
+  expect(new Set(sent).size).toBe(1);
+});
+
 test('what is harmless to repeat needs no key: it is run again, without a warning', async () => {
   const pay = payments();
   const { semel, warnings } = rig();

@@ -89,7 +89,7 @@ function uncovered(ended: Ended, known: KeyLog, earlier: Effect, later: Effect):
       (earlier.fence === later.fence ||
         known.attempts.some(({ fence, unbounded }) => unbounded && between(fence))));
   if (accepted) return undefined;
-  if (isOwnKeyOfTheDead(known, earlier)) return undefined;
+  if (isOwnKeyOfTheDead(known, earlier, later)) return undefined;
   // Under a key that an SDK made up, too, the target knows the second as long as it remembers the first.
   const isSameKey = earlier.providerKey !== undefined && earlier.providerKey === later.providerKey;
   const isKeyed = contract.rerunWithinMs !== null || isSameKey;
@@ -106,9 +106,14 @@ function uncovered(ended: Ended, known: KeyLog, earlier: Effect, later: Effect):
       : 'no verdict, no acceptance';
 }
 
-/** An SDK of its own sent it under its own key, and its attempt never said that it had ended: nobody could know. */
-function isOwnKeyOfTheDead(known: KeyLog, { providerKey, fence }: Effect): boolean {
-  return providerKey?.startsWith(ownKeyMark) === true && attemptAt(known, fence)?.outcome === undefined;
+/**
+ * An SDK of its own sent it under its own key, and its attempt had not said that it had ended when the other one took over:
+ * nobody could know.
+ */
+function isOwnKeyOfTheDead(known: KeyLog, { providerKey, fence }: Effect, later: Effect): boolean {
+  if (providerKey?.startsWith(ownKeyMark) !== true) return false;
+  const { endedAt = Number.POSITIVE_INFINITY } = attemptAt(known, fence) ?? {};
+  return later.fence > fence && endedAt > (attemptAt(known, later.fence)?.claimedAt ?? 0);
 }
 
 /** The same for a target that honours keys: it was on its way for longer than the margin of its window. */
