@@ -1,11 +1,4 @@
-// Long storms of real processes on real servers.
-//   npm run chaos -- kill [--kills 1000] [--store sqlite|postgres|redis|dynamodb|s3|pgbouncer] [--seed S] [--minutes N] [--no-evidence]
-//   npm run chaos -- server-crash [--crashes 200] [--store postgres|redis]
-//   npm run chaos -- clock [--moves 200] [--store postgres|redis]
-//   npm run chaos -- wire [--store postgres|redis]           every message of every operation, in every manner
-//   npm run chaos -- outbox [--kills 500]                    relays of an outbox on Postgres, and its stagers
-//   npm run chaos -- --minutes N [--seed S] [--store …]     everything at once, on one store or on all in turn
-//   npm run chaos -- far|same-history …                      long runs of histories: see histories.ts
+// Long storms of real processes on real servers; `npm run chaos -- --help` lists them.
 // A clean run writes docs/internals/evidence/<storm>-<store>.md itself; one that found something, or in which too little
 // happened, fails.
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -27,6 +20,25 @@ import { outboxStorm } from '../test/outbox/storm/storm.ts';
 import { formatViolation, shortfalls } from '../test/support/checker/index.ts';
 import { hurtAll } from '../test/wire/hurt-all.ts';
 import { wireEvidence, wireTable } from '../test/wire/report.ts';
+
+const usage = `npm run chaos -- kill [--kills 1000] [--store sqlite|postgres|redis|dynamodb|s3|pgbouncer]
+npm run chaos -- server-crash [--crashes 200] [--store postgres|redis]
+npm run chaos -- clock [--moves 200] [--store postgres|redis]
+npm run chaos -- wire [--store postgres|redis]   every message of every operation, in every manner
+npm run chaos -- outbox [--kills 500]            relays of an outbox on Postgres, and its stagers
+npm run chaos -- --minutes N [--store …]         everything at once, on one store or on all in turn
+npm run chaos -- far|same-history …              long runs of histories
+
+  --seed S         the seed of a storm, to play it again as far as real processes allow
+  --minutes N      how long a storm lasts at most
+  --workers N      how many processes there are
+  --no-evidence    do not write the page of the evidence
+`;
+
+if (process.argv.includes('--help')) {
+  process.stdout.write(usage);
+  process.exit();
+}
 
 // An interrupt leaves nothing behind: processes and folders go with the exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
