@@ -515,7 +515,7 @@ def settle(call: Call, context: _Base, ended: Ended, patience: float = _SETTLE_P
     else:
         body["error"] = _error_of(ended.thrown)
     try:
-        answer = yield Request("/v1/settle", body, patience=patience)
+        answer = yield Request("/v1/settle", body, timeout=min(transport.ANSWER_TIMEOUT, patience), patience=patience)
     except SemelError as error:
         if ended.outcome == "succeeded" and error.code in ("STORE_UNAVAILABLE", "INVALID_ARGS"):
             lost = Unrecorded(f"{call.tool} is done, but the ledger did not take the record.", value=ended.value)

@@ -44,7 +44,7 @@ from .errors import ContractInvalid, Failed, NotCanonical, SemelError, Unrecorde
 from .identity import within
 from .lease import AsyncHeartbeat, Heartbeat, Lease, Moment
 from .tools import DEFAULT_WAIT, Duration, _Shape, check_name, milliseconds
-from .transport import Request
+from .transport import ANSWER_TIMEOUT, Request
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -142,11 +142,14 @@ class _Run:
             body["error"] = {"message": f"{words}; held" if hold else words}
         failure: SemelError | None = None
         try:
-            yield Request("/v1/settle", body, patience=patience)
+            yield Request("/v1/settle", body, timeout=min(ANSWER_TIMEOUT, patience), patience=patience)
         except SemelError as error:
             failure = error
         try:
-            yield Request("/v1/settle", {"attempt": self._lock, "outcome": "notLanded"}, patience=min(patience, 5.0))
+            lock = {"attempt": self._lock, "outcome": "notLanded"}
+            yield Request(
+                "/v1/settle", lock, timeout=min(ANSWER_TIMEOUT, patience), patience=min(patience, LAST_PATIENCE)
+            )
         except SemelError as error:
             # How the run ended is on record: then the end of its lease frees the lock too.
             failure = failure or (None if error.code == "STORE_UNAVAILABLE" else error)

@@ -147,6 +147,13 @@ class Answers(Place):
             # Longer than its lease.
             self.assertEqual(asyncio.run(call(1)), ("semel1.", False))
 
+    def test_a_program_that_ends_waits_only_seconds_for_each_answer(self) -> None:
+        for patience, longest in ((calls.LAST_PATIENCE, calls.LAST_PATIENCE), (60.0, 30.0)):
+            context = mock.Mock(_ticket="t", _remote_ref=None)
+            ended = calls.Ended("unknown", thrown=SystemExit(1))
+            asked = next(calls.settle(mock.Mock(), context, ended, patience))
+            self.assertEqual((asked.path, asked.timeout), ("/v1/settle", longest))
+
 
 if __name__ == "__main__":
     unittest.main()
