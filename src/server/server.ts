@@ -125,12 +125,23 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const server: Server =
     tls === undefined ? createPlain(times, handle) : createTls({ ...times, ...tls }, handle);
   server.maxConnections = limits.connections;
-  if (proxies !== undefined)
+  if (proxies !== undefined) {
+    let refused = 0;
+    let toldAt = Number.NEGATIVE_INFINITY;
     server.prependListener('connection', (socket: Socket) => {
       if (proxies.mayConnect(socket)) return;
-      options.onFailure(`${socket.remoteAddress} is not the proxy, and may not connect.`);
+      const { remoteAddress = 'a client that left' } = socket;
       socket.destroy();
+      refused += 1;
+      // Strangers must not fill the log.
+      if (performance.now() - toldAt < 60_000) return;
+      options.onFailure(
+        `${refused} connections were refused: only the proxy may connect, and the last one was ${remoteAddress}.`,
+      );
+      refused = 0;
+      toldAt = performance.now();
     });
+  }
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     if ('socket' in listen) listenPrivately(server, listen.socket, resolve);

@@ -169,7 +169,7 @@ test('behind a proxy, nobody else may connect, and what came to it unencrypted i
   const host = { host: 'ledger.example.com' };
   const other = await open({ listen, hosts, behindProxy: ['192.0.2.7', '10.0.0.0/8'] });
   await expect(other.send('/livez', host)).rejects.toThrow(/hang up|ECONNRESET/);
-  expect(other.warnings.join()).toContain('127.0.0.1 is not the proxy');
+  expect(other.warnings.join()).toContain('only the proxy may connect, and the last one was 127.0.0.1');
   const { send } = await open({ listen, hosts, behindProxy: ['192.0.2.7', '127.0.0.0/8'] });
   const by = async (protocol: string) =>
     (await send('/v1/tools', { ...host, 'x-forwarded-proto': protocol })).status;

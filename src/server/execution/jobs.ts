@@ -1,7 +1,7 @@
 // Jobs over HTTP: a client that gets the slot of a job runs it, with steps, and reports by its tickets as for any call.
 
 import type { Ticket } from '../../call/index.ts';
-import { SemelError } from '../../core/errors.ts';
+import { isSemelError, SemelError } from '../../core/errors.ts';
 import { recordId } from '../../core/key/key.ts';
 import {
   cron,
@@ -120,8 +120,9 @@ export async function beginJobStep(body: Read<typeof jobStepBody>, context: Cont
   );
   if (!('ticket' in claimed)) return toAnswer(claimed);
   if (body.waitMs !== undefined)
-    await checkHeld(semel, job, ticket).catch(async (error) => {
-      await release(semel, claimed);
+    await checkHeld(semel, job, ticket).catch(async (error: unknown) => {
+      // A client that has left may have sent its request again, and have got the claim: then it may be at work.
+      if (isSemelError(error, 'LEASE_LOST') && !context.hasLeft) await release(semel, claimed);
       throw error;
     });
   const { attempts: number, fence, key: recordKey } = claimed.record;
