@@ -1,6 +1,7 @@
 // Guarding one effect: done once, its output remembered; what may have landed is in doubt.
 
 import { existsSync, writeFileSync } from 'node:fs';
+import { createSemel } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { daily, eventually, place } from './place.ts';
 
@@ -94,6 +95,18 @@ describe('an effect', () => {
     await at
       .with({ input: '{"lead":"42","template":"welcome"}' })
       .semel('once', 'mail', '--id-json', '-', ...command);
+    expect(at.lines('effects')).toHaveLength(1);
+  });
+
+  test('a number of a program is a number in --id-json, and not what --id says', async () => {
+    const at = place();
+    const semel = createSemel({ store: at.store, namespace: 'default' });
+    await semel.once('mail', { order: 7 }, () => 'sent');
+    await semel.close();
+    const command = ['--', 'sh', '-c', effect];
+    const { code, stderr } = await at.semel('once', 'mail', '--id-json', '{"order":7}', ...command);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('nothing was run')]);
+    await at.semel('once', 'mail', '--id', 'order=7', ...command);
     expect(at.lines('effects')).toHaveLength(1);
   });
 

@@ -115,7 +115,7 @@ const patterns: Readonly<Record<string, Pattern>> = {
 /** The same for the words of the command. */
 const commands: Readonly<Record<string, (shell: Shell, effect: readonly string[]) => Promise<unknown>>> = {
   'semel run': (shell, effect) => shell.semel('run', 'digest', '--per', 'ever', '--', effect),
-  'semel once': (shell, effect) => shell.semel('once', 'mail', '--id', 'order=7', '--', effect),
+  'semel once': (shell, effect) => shell.semel('once', 'mail', '--id-json', '{"order":7}', '--', effect),
 };
 
 const listed = rows(readPage('docs/guides/patterns.md')).slice(1);

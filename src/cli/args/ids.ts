@@ -31,8 +31,10 @@ export function idsOf(
   return ids;
 }
 
-export function readJson(command: CommandName, path: string): unknown {
-  return parseJson(command, `--id-json ${path}`, smallText(command, path));
+/** `given` is an object in JSON, a file, or - for stdin. A file whose name begins with `{` is written ./{… */
+export function readJson(command: CommandName, given: string): unknown {
+  if (given.startsWith('{')) return parseJson(command, '--id-json', given);
+  return parseJson(command, `--id-json ${given}`, smallText(command, given));
 }
 
 export function parseJson(command: CommandName, from: string, text: string): unknown {

@@ -38,8 +38,11 @@ import { sinceOf } from '../render/state.ts';
 import { usageError } from '../usage.ts';
 
 const flags = {
-  id: texts('<name=value>', 'what identifies the effect; repeatable'),
-  'id-json': text('<file|->', 'the same as a JSON object'),
+  id: texts(
+    '<name=value>',
+    'what identifies the effect; repeatable. Values are text: for a number, use --id-json',
+  ),
+  'id-json': text('<json|file|->', 'the same as a JSON object, with numbers as numbers'),
   content: texts(
     '<name=value>',
     'what may be worded differently: differences are reported, not run; repeatable',

@@ -25,7 +25,7 @@ second set of args (--and, or --id-json twice) it explains why the two are one i
 strings; --id-json takes any JSON.`,
   flags: {
     id: texts('<name>=<value>', 'a field of the args'),
-    'id-json': texts('<file|->', 'the args as JSON; give it twice to compare two calls'),
+    'id-json': texts('<json|file|->', 'the args as JSON; give it twice to compare two calls'),
     and: text('<json>', 'args of a second call, to compare'),
     per: choiceOrDuration(periods, 'how often the intent may be done; 24h: a TTL (default: ever)'),
     tz: text('<zone>', 'time zone of a calendar period (default: UTC)'),
