@@ -105,7 +105,10 @@ const unstarted: ReadonlySet<ErrorCode> = new Set([
 
 /** The next item would end the same way. */
 export function concernsAll(error: SemelError | undefined): boolean {
-  return error !== undefined && general.has(error.code) && error.evidence?.mayLand !== true;
+  if (error === undefined) return false;
+  // The caller's own `transaction` is wrong for every item.
+  if (error.code === 'CONTRACT_INVALID' && error.path === 'transaction') return true;
+  return general.has(error.code) && error.evidence?.mayLand !== true;
 }
 
 const general: ReadonlySet<ErrorCode> = new Set([

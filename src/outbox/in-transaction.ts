@@ -145,6 +145,7 @@ function endedInsideError(name: string): SemelError {
     `\`run\` of ${name} ended its caller's transaction with a COMMIT or ROLLBACK: its effect may be committed, or undone.`,
     {
       next: 'Check which. Let `run` send its statements through `ctx.tx`, and leave the transaction to its caller.',
+      evidence: { mayLand: true },
     },
   );
 }

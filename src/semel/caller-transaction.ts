@@ -46,8 +46,9 @@ export async function callInTransaction<Args>(
     // Without the compiler, the promise is easily forgotten: the call would be answered before its commit.
     if (result === undefined)
       refuse(
-        `${name}: \`transaction\` did not return what its work returned.`,
+        `${name}: \`transaction\` did not return what its work returned, so nobody knows whether it committed.`,
         'Write transaction: (work) => db.transaction(work).',
+        { mayLand: true },
       );
     return result;
   } catch (error) {
@@ -75,6 +76,6 @@ export async function callInTransaction<Args>(
   }
 }
 
-function refuse(happened: string, next: string): never {
-  throw new SemelError('CONTRACT_INVALID', happened, { path: 'transaction', next });
+function refuse(happened: string, next: string, evidence: { readonly mayLand?: true } = {}): never {
+  throw new SemelError('CONTRACT_INVALID', happened, { path: 'transaction', next, evidence });
 }
