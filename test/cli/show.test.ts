@@ -42,7 +42,7 @@ test('a record is shown with its evidence, its timeline, and the commands that f
   ])
     expect(stdout).toContain(part);
   const json = (await desk.semel(['show', id, '--json'])).json<Record<string, unknown>>();
-  expect(Object.keys(json)).toEqual(['record', 'drift', 'attempts', 'timeline', 'next', 'history']);
+  expect(Object.keys(json)).toEqual(['record', 'sent', 'drift', 'attempts', 'timeline', 'next', 'history']);
   expect(json).toMatchObject({
     record: { id, value: { id: 'm-ann' } },
     drift: ['text'],
@@ -60,6 +60,46 @@ test('what a command printed last is shown in linear time, however it ends', asy
   const detail = { exit: 1, tookMs: 5, tail };
   const noted = { at: 0, namespace: 'test', key, generation, fence: 1, type: 'noted', detail } as const;
   expect(attemptsOf(record!, [noted])[0]!.tail).toEqual(['one', `${' '.repeat(1_000_000)}two`]);
+});
+
+describe('what was sent to the target is shown', () => {
+  test('of a tool: its key, and the mark that it left there', async () => {
+    const seen = await desk.by(async (semel) => {
+      let sent = {};
+      const tool = semel.tool({
+        name: 'charge',
+        effect: 'irreversible',
+        per: 'ever',
+        run: (_: { n: number }, ctx) => {
+          sent = { key: ctx.key, mark: ctx.mark() };
+          throw new Error('socket hang up');
+        },
+      });
+      const { receipt } = await tool.try({ n: 1 });
+      return { id: receipt.id, sent: sent as { key: string; mark: string } };
+    });
+    const { stdout } = await desk.semel(['show', seen.id]);
+    expect(stdout).toContain(`  sent as     ${seen.sent.key}  mark ${seen.sent.mark}\n`);
+    expect((await desk.semel(['show', seen.id, '--json'])).json()).toMatchObject({ sent: seen.sent });
+  });
+
+  test('of a command: SEMEL_KEY_UUID', async () => {
+    const script = 'echo "$SEMEL_KEY_UUID" > sent; exit 28';
+    await desk.semel(['once', 'post', '--id', 'n=1', '--', 'sh', '-c', script]);
+    const [{ id }] = (await desk.semel(['doubt', '--tool', 'post', '--json'])).json<[{ id: string }]>();
+    expect((await desk.semel(['show', id])).stdout).toContain(
+      `sent as     ${desk.lines('sent')[0]}  mark semel-`,
+    );
+  });
+
+  test('not of a call that was freed: its next attempt may get another key', async () => {
+    const { key } = await desk.by(async (semel, mail) => {
+      const { receipt } = await mail.try({ to: 'no-one' });
+      await semel.records.reopen(receipt.key);
+      return receipt;
+    });
+    expect((await desk.semel(['show', key])).stdout).not.toContain('sent as');
+  });
 });
 
 test('without a record, it says how to name one', async () => {

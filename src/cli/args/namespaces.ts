@@ -2,7 +2,7 @@
 // to the application's own, so looking only at `default` would report that all is well.
 
 import { createSemel, lazyStoreAt, overrideStore, type Semel, type SemelOptions } from '../../semel/index.ts';
-import type { Store, StoreFacts } from '../../store/store.ts';
+import type { Store, StoredRecord, StoreFacts } from '../../store/store.ts';
 import { checkedUrl, chosenNamespace, type LedgerChoice, ledgerOptions } from '../ledger.ts';
 import { complain } from '../render/print.ts';
 
@@ -14,6 +14,8 @@ export interface Namespaces extends AsyncDisposable {
   /** Stays open as long as this is. */
   in(namespace: string): Semel;
   open(): Promise<StoreFacts>;
+  /** As it is stored: with what programs are not shown. */
+  read(namespace: string, key: string): Promise<StoredRecord | undefined>;
   /** The command-line options that select a namespace, or the ones selected here, in this ledger. */
   optionsFor(namespace?: string): Promise<string>;
 }
@@ -61,6 +63,10 @@ export function namespacesOf(store: Store, chosen: string | undefined, options: 
       return semel;
     },
     open: () => first.open(),
+    async read(namespace, key) {
+      await first.open();
+      return store.read(namespace, key);
+    },
     async optionsFor(namespace) {
       const [only, ...others] = namespace === undefined ? await names() : [namespace];
       return ledgerOptions(others.length === 0 ? only : undefined, await first.open());

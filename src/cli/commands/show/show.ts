@@ -19,6 +19,7 @@ import {
 import { usageError } from '../../usage.ts';
 import { type AttemptInfo, attemptsOf } from './attempts.ts';
 import { type NextStep, nextSteps, withoutVerdicts } from './next.ts';
+import { type Sent, sentBy } from './sent.ts';
 import { type Moment, timelineOf } from './timeline.ts';
 
 export default command({
@@ -41,17 +42,18 @@ characters of its id (at least four), by its ref (id@fence) or by its key.`,
     const name = named.includes('/') ? named : (named.split('@')[0] as string);
     const record = await namedRecord('show', ledger, name);
     const history = await ledger.in(record.namespace).records.history(record.key);
+    const sent = sentBy(record, await ledger.read(record.namespace, record.key));
     const now = Date.now();
     const attempts = attemptsOf(record, history);
     const timeline = timelineOf(record, history, now);
     const steps = nextSteps(record, await ledger.optionsFor(record.namespace), now);
     const next = isAgent() ? withoutVerdicts(steps) : steps;
     const drift = [...new Set(history.flatMap(({ detail }) => (detail.drift as string[] | undefined) ?? []))];
-    if (values.json) printJson({ record, drift, attempts, timeline, next, history });
+    if (values.json) printJson({ record, sent, drift, attempts, timeline, next, history });
     else
       print(
         ...header(record),
-        ...evidence(record, drift),
+        ...evidence(record, sent, drift),
         ...section('Attempts', attemptLines(record, attempts)),
         ...section('Timeline', timelineLines(timeline)),
         ...section('Next', nextLines(next)),
@@ -66,7 +68,7 @@ function header(record: RecordInfo): readonly string[] {
   return [`${record.ref}  ${printable(nameOf(record))}  ${state} ${ageText(record)}`];
 }
 
-function evidence(record: RecordInfo, drift: readonly string[]): readonly string[] {
+function evidence(record: RecordInfo, sent: Sent | undefined, drift: readonly string[]): readonly string[] {
   const { error, caller, conversation, turn, toolCallId, run } = record;
   const asker = Object.entries({ caller, conversation, turn, 'tool call': toolCallId, run })
     .filter(([, value]) => value !== undefined)
@@ -83,7 +85,7 @@ function evidence(record: RecordInfo, drift: readonly string[]): readonly string
     ['error', error && (isFailedRun(record) ? error.message : `${error.code}: ${error.message}`)],
     ['to do', error?.next],
     ['remote ref', remoteRefText(record)],
-    ['sent key', record.providerKey],
+    ['sent as', sent === undefined ? record.providerKey : `${sent.key}  mark ${sent.mark}`],
   ];
   return rows.flatMap(([name, text]) => (text === undefined ? [] : [line(name, text)]));
 }
