@@ -1,5 +1,5 @@
-// In doubt: what needs a person, grouped by tool and error, because what has one cause can be decided at once. The counts are of the
-// whole ledger; of its records, the first are shown.
+// In doubt: what needs a person, grouped by tool and error, because what has one cause can be decided at once. The server counts the
+// first 10,000, of all tools or of the chosen one, and the page says when there may be more. Of the records, the first are shown.
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { RecordInfo } from '../answers.ts';
@@ -14,8 +14,9 @@ import type { ViewProps } from './view.ts';
 interface Group {
   readonly contract: string;
   readonly error: string;
-  /** In the ledger. */
   readonly count: number;
+  /** There may be more: not all of them were counted. */
+  readonly isLeast: boolean;
   /** Those that were read so far. */
   readonly members: readonly RecordInfo[];
 }
@@ -31,24 +32,43 @@ interface Groups {
     readonly error: string;
     readonly refs: readonly string[];
   }[];
+  readonly isCut?: true;
 }
 
 const byAge = (a: RecordInfo, b: RecordInfo) => (sinceOf(a) < sinceOf(b) ? -1 : 1);
 
+/** Those that were counted, and those that only the records show. */
 function groupsOf(
-  counted: Groups['groups'],
+  counted: Groups | undefined,
   items: readonly RecordInfo[],
   tool: string | undefined,
   error: string | undefined,
 ): readonly Group[] {
-  return counted
+  const groups = new Map<
+    string,
+    { contract: string; error: string; count?: number; members: RecordInfo[] }
+  >();
+  for (const { contract, error: text, refs } of counted?.groups ?? [])
+    groups.set(`${contract}\n${text}`, { contract, error: text, count: refs.length, members: [] });
+  for (const item of items) {
+    const [contract, text] = [item.contract, errorOf(item)];
+    const name = `${contract}\n${text}`;
+    const group = groups.get(name) ?? { contract, error: text, members: [] };
+    groups.set(name, group);
+    group.members.push(item);
+  }
+  return [...groups.values()]
     .filter((each) => (tool ?? each.contract) === each.contract && (error ?? each.error) === each.error)
-    .map(({ contract, error: text, refs }) => ({
-      ...{ contract, error: text, count: refs.length },
-      members: items.filter((item) => item.contract === contract && errorOf(item) === text).sort(byAge),
+    .map(({ count, members, ...group }) => ({
+      ...group,
+      count: Math.max(count ?? 0, members.length),
+      isLeast: count === undefined || counted?.isCut === true,
+      members: members.sort(byAge),
     }))
     .sort((a, b) => b.count - a.count);
 }
+
+const countOf = ({ count, isLeast }: Group) => `${count.toLocaleString('en')}${isLeast ? '+' : ''}`;
 
 /** All of a group, page by page. */
 async function readGroup({ contract, error }: Group, namespace: string): Promise<readonly RecordInfo[]> {
@@ -67,7 +87,7 @@ const maxError = 160;
 
 export function Doubts({ namespace, params, mayDecide }: ViewProps) {
   const { tool, error } = params;
-  const counted = useData<Groups>('/v1/doubts/groups', {}, namespace);
+  const counted = useData<Groups>('/v1/doubts/groups', { tool }, namespace);
   const loaded = useData<Page>('/v1/doubts', { tool, limit: '100' }, namespace);
   const [deciding, setDeciding] = useState<readonly RecordInfo[] | undefined>(undefined);
   const [reading, setReading] = useState<Group | undefined>(undefined);
@@ -81,7 +101,7 @@ export function Doubts({ namespace, params, mayDecide }: ViewProps) {
     `--namespace ${shellWord(namespace)}`,
   ].join(' ');
   const groups = useMemo(
-    () => groupsOf(counted.data?.groups ?? [], loaded.data?.items ?? [], tool, error),
+    () => groupsOf(counted.data, loaded.data?.items ?? [], tool, error),
     [counted.data, loaded.data, tool, error],
   );
   const decideAll = (group: Group) => {
@@ -116,24 +136,31 @@ export function Doubts({ namespace, params, mayDecide }: ViewProps) {
       </Head>
       {problem !== undefined && <Problem problem={problem} />}
       <Load loaded={counted} what="what is in doubt">
-        {() =>
-          groups.length === 0 ? (
-            <Empty
-              title={`Nothing${tool === undefined ? '' : ` of ${tool}`}${error === undefined ? '' : ' with this error'} is in doubt in ${namespace}.`}
-            >
-              {tool !== undefined || error !== undefined ? (
-                <p>
-                  A filter is set. <a href={linkTo('/doubts', namespace)}>Show everything in doubt</a>
-                </p>
-              ) : (
-                <p>
-                  Every effect is accounted for.{' '}
-                  <a href={linkTo('/overview', namespace)}>See what was executed</a>
-                </p>
-              )}
-            </Empty>
-          ) : (
-            groups.map((group) => (
+        {({ isCut }) => (
+          <>
+            {isCut && (
+              <p class="notice">
+                Only the first 10,000 were counted: there may be more.
+                {tool === undefined && ' Choose one tool.'}
+              </p>
+            )}
+            {groups.length === 0 && !isCut && !counted.isOld && (
+              <Empty
+                title={`Nothing${tool === undefined ? '' : ` of ${tool}`}${error === undefined ? '' : ' with this error'} is in doubt in ${namespace}.`}
+              >
+                {tool !== undefined || error !== undefined ? (
+                  <p>
+                    A filter is set. <a href={linkTo('/doubts', namespace)}>Show everything in doubt</a>
+                  </p>
+                ) : (
+                  <p>
+                    Every effect is accounted for.{' '}
+                    <a href={linkTo('/overview', namespace)}>See what was executed</a>
+                  </p>
+                )}
+              </Empty>
+            )}
+            {groups.map((group) => (
               <GroupCard
                 key={`${group.contract}\n${group.error}`}
                 group={group}
@@ -143,9 +170,9 @@ export function Doubts({ namespace, params, mayDecide }: ViewProps) {
                 onDecide={setDeciding}
                 onDecideAll={decideAll}
               />
-            ))
-          )
-        }
+            ))}
+          </>
+        )}
       </Load>
       {deciding !== undefined && deciding.length > 0 && (
         <ResolveDialog records={deciding} namespace={namespace} onClose={() => setDeciding(undefined)} />
@@ -166,7 +193,7 @@ function GroupCard(props: {
   const { contract, error, count } = group;
   const [isOpen, setOpen] = useState(false);
   const [whole, setWhole] = useState<readonly RecordInfo[] | undefined>(undefined);
-  const isPart = group.members.length < count;
+  const isPart = group.isLeast || group.members.length < count;
   useEffect(() => {
     if (isOpen && isPart) readGroup(group, namespace).then(setWhole, () => undefined);
     else setWhole(undefined);
@@ -180,16 +207,16 @@ function GroupCard(props: {
           <a href={linkTo('/doubts', namespace, { tool: contract })}>
             <Text text={contract} max={64} />
           </a>
-          <span class="count">{count.toLocaleString('en')}</span>
+          <span class="count">{countOf(group)}</span>
         </h2>
         <p class="error">
           <a href={linkTo('/doubts', namespace, { tool: contract, error })}>
             <Text text={error} max={400} />
           </a>
         </p>
-        {mayDecide && count > 1 && (
+        {mayDecide && (count > 1 || group.isLeast) && (
           <button type="button" disabled={isReading} onClick={() => onDecideAll(group)}>
-            {isReading ? 'Reading them…' : `Decide all ${count.toLocaleString('en')}…`}
+            {isReading ? 'Reading them…' : `Decide all ${countOf(group)}…`}
           </button>
         )}
       </header>
@@ -226,9 +253,10 @@ function GroupCard(props: {
           </li>
         ))}
       </ul>
-      {count > Math.min(shownAtFirst, shown.length) && (count > shownAtFirst || isPart) && (
+      {(group.isLeast ||
+        (count > Math.min(shownAtFirst, shown.length) && (count > shownAtFirst || isPart))) && (
         <button type="button" class="quiet more" onClick={() => setOpen(!isOpen)}>
-          {isOpen ? 'Show fewer' : `Show all ${count.toLocaleString('en')}`}
+          {isOpen ? 'Show fewer' : `Show all ${countOf(group)}`}
         </button>
       )}
     </section>

@@ -488,6 +488,38 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     expect(complaints).toEqual([]);
   });
 
+  test('says when not all doubts were counted, and never that nothing is in doubt', async () => {
+    const { page } = await open('/overview?ns=shop');
+    const lost = { contract: 'aaa', error: 'socket hang up', refs: ['0123456789abcdef@1'] };
+    const semel = createSemel({ store: sqliteStore({ path }), namespace: 'cut', prune: false });
+    const fails = () => Promise.reject(new Error('the line went dead'));
+    await semel.once('zzz', 'x', {}, fails).catch(() => undefined);
+    await semel.close();
+    const tools: (string | null)[] = [];
+    await page.route('**/v1/doubts/groups**', async (route) => {
+      tools.push(new URL(route.request().url()).searchParams.get('tool'));
+      await route.fulfill({ json: { groups: [lost], isCut: true } });
+    });
+    await page.goto(`${server.url}/doubts?ns=cut`);
+    await page.locator('.group').nth(1).waitFor();
+    expect(await page.locator('.group h2').allTextContents()).toEqual(['aaa1+', 'zzz1+']);
+    expect(await page.locator('.notice').textContent()).toBe(
+      'Only the first 10,000 were counted: there may be more. Choose one tool.',
+    );
+    expect(await findings(page)).toEqual([]);
+    await page.goto(`${server.url}/doubts?tool=unknown&ns=cut`);
+    await page.waitForSelector('.notice');
+    expect(await page.locator('.empty').count()).toBe(0);
+    expect(tools).toContain('unknown');
+    // The count may be older than the records.
+    await page.unroute('**/v1/doubts/groups**');
+    await page.route('**/v1/doubts/groups**', (route) => route.fulfill({ json: { groups: [] } }));
+    await page.goto(`${server.url}/doubts?tool=zzz&ns=cut`);
+    await page.waitForSelector('.group');
+    expect(await page.locator('.group h2').textContent()).toBe('zzz1+');
+    expect(await page.locator('.empty').count()).toBe(0);
+  });
+
   test('from a Slack alert to the evidence and the verdict, in a browser that has no session', async () => {
     const semel = createSemel({ store: sqliteStore({ path }), namespace: 'desk', prune: false });
     const refund = semel.tool({

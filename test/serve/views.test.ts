@@ -367,6 +367,21 @@ test('what is open is counted without holding more than a page of records', asyn
   expect(most).toBeLessThanOrEqual(50);
 });
 
+test('groups of doubts say when not all were counted, and count one tool by itself', async () => {
+  const { semel, get } = await open('memory');
+  const lost = () => Promise.reject(new Error('socket hang up'));
+  const fail = (name: string, n: number) => semel.once(name, String(n), lost).catch(() => undefined);
+  await Promise.all(Array.from({ length: limits.groupedDoubts }, (_, n) => fail('aaa', n)));
+  await fail('zzz', 0);
+  const all = (await get('/v1/doubts/groups')).body;
+  expect(all.groups.map(({ contract }: { contract: string }) => contract)).toEqual(['aaa']);
+  expect(all.isCut).toBe(true);
+  const { body } = await get('/v1/doubts/groups?tool=zzz');
+  expect(body).toMatchObject({ groups: [{ contract: 'zzz', error: 'socket hang up' }] });
+  expect(body.groups[0].refs).toHaveLength(1);
+  expect(body.isCut).toBeUndefined();
+});
+
 test('a search holds no more than a page of records, and ends with enough matches', async () => {
   const store = memoryStore();
   const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });

@@ -76,7 +76,7 @@ export interface Doubts {
   /** What is in doubt, and what died before it dispatched anything and was not called again. */
   list(query?: Pick<RecordQuery, 'contract' | 'after' | 'limit' | 'signal'>): Promise<Page<RecordInfo>>;
   /** The same by contract and error, largest first; of the first `limit` records. @default all of them */
-  groups(options?: Pick<RecordQuery, 'limit' | 'signal'>): Promise<readonly DoubtGroup[]>;
+  groups(options?: Pick<RecordQuery, 'contract' | 'limit' | 'signal'>): Promise<readonly DoubtGroup[]>;
   /** Each record under its own fence: `<id>@<fence>` as it was looked at, or its key in place of the id. */
   resolve(ref: string, resolution: Resolution, options?: ResolveOptions): Promise<RecordInfo>;
 }
@@ -257,10 +257,10 @@ export function createRecords({
       }
       return { items, next };
     },
-    async groups({ limit = Number.POSITIVE_INFINITY, signal } = {}) {
+    async groups({ limit = Number.POSITIVE_INFINITY, ...query } = {}) {
       let left = limit;
       const groups = new Map<string, { contract: string; error: string; refs: string[] }>();
-      for await (const record of openRecords(signal === undefined ? {} : { signal })) {
+      for await (const record of openRecords(query)) {
         left -= 1;
         if (left < 0) break;
         const error =

@@ -165,7 +165,7 @@ export const answers = {
   doubts: page,
   groups: object(
     { groups: listOf(object({ contract: text, error: text, refs: listOf(text) })) },
-    { isCut: about(flag, 'There are more doubts than were read.') },
+    { isCut: about(flag, 'No more doubts were read: there may be more.') },
   ),
   decided,
   login: object({

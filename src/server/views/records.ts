@@ -40,6 +40,8 @@ export const recordQuery = object({ ref: text({ max: 2_000, about: 'Its key, id 
 
 export const doubtsQuery = object({}, { tool: text({ max: 64 }), ...paging });
 
+export const groupsQuery = object({}, { tool: text({ max: 64 }) });
+
 export const nothing = object({});
 
 const acting = {
@@ -106,10 +108,11 @@ export async function listDoubts(query: Read<typeof doubtsQuery>, context: Conte
   return readPage((from) => doubts.list({ ...contractOf(tool), ...from }), after, shown, context);
 }
 
-export async function groupDoubts(_: object, context: Context): Promise<object> {
+export async function groupDoubts({ tool }: Read<typeof groupsQuery>, context: Context): Promise<object> {
   const { signal, space } = context;
   const limit = limits.groupedDoubts;
-  const groups = (await reads(() => space.semel.doubts.groups({ signal, limit }), context)) ?? [];
+  const read = () => space.semel.doubts.groups({ ...contractOf(tool), signal, limit });
+  const groups = (await reads(read, context)) ?? [];
   const count = groups.reduce((sum, { refs }) => sum + refs.length, 0);
   return { groups, ...(count < limit ? {} : { isCut: true }) };
 }
