@@ -233,6 +233,18 @@ test('with --log json every line is JSON, and none holds a secret', async () => 
     expect(lines.join('\n')).not.toContain(secret);
 });
 
+test('a decision is logged with its token, behind one prefix', async () => {
+  const { url, kill, child } = await start(['--port', '0', '--policy', join(folder, 'policy.json')]);
+  let log = '';
+  child.stderr.on('data', (part) => (log += part));
+  const { attempt, recordId, fence } = (await post(url, '/v1/begin', call, tokenIn())).body;
+  await post(url, '/v1/settle', { attempt, outcome: 'unknown', error: { message: 'timeout' } }, tokenIn());
+  const ref = `${recordId}@${fence}`;
+  expect((await post(url, '/v1/resolve', { ref, verdict: 'landed' }, tokenIn())).status).toBe(200);
+  await expect.poll(() => log).toMatch(/^semel: local: landed refund \w+ in default$/m);
+  await kill('SIGTERM');
+});
+
 test('alerts are sent by the server too', async () => {
   const { url: hook, got } = await receiver();
   const server = await start(['--policy', join(folder, 'policy.json'), '--port', '0', '--webhook', hook]);

@@ -256,7 +256,7 @@ function logRequest({ method, path, status, tookMs, token }: Served): void {
 
 /** Always: where a record was forgotten, nothing else will say who did it. */
 function sayAct({ act, namespace, tool, record, by }: AdminAct): void {
-  complain(`semel: ${by}: ${act} ${tool} ${record} in ${namespace}`);
+  complain(`${by}: ${act} ${tool} ${record} in ${namespace}`);
 }
 
 function logWarning(warning: string): void {
