@@ -1,6 +1,6 @@
 // `semel show`: all that is known of a record, and what to type next.
 
-import type { StoreEvent } from 'semel';
+import { landed, type StoreEvent, unsure } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { attemptsOf } from '../../src/cli/commands/show/attempts.ts';
 import { nextSteps } from '../../src/cli/commands/show/next.ts';
@@ -100,6 +100,28 @@ describe('what was sent to the target is shown', () => {
     });
     expect((await desk.semel(['show', key])).stdout).not.toContain('sent as');
   });
+});
+
+test('an attempt whose reply was lost did not crash', async () => {
+  const { semel } = rig();
+  let hasLanded = false;
+  const tool = semel.tool({
+    name: 'post',
+    effect: 'irreversible',
+    per: 'ever',
+    verify: () => (hasLanded ? landed('sent') : unsure()),
+    run: (_: { n: number }): string => {
+      throw new Error('socket hang up');
+    },
+  });
+  await tool.try({ n: 1 });
+  hasLanded = true;
+  const { receipt } = await tool.try({ n: 1 });
+  const record = await semel.records.get(receipt.key);
+  expect(record).toMatchObject({ status: 'succeeded' });
+  const history = await semel.records.history(receipt.key);
+  const attempts = attemptsOf(record!, history).map(({ what }) => what);
+  expect(attempts[0]).toBe('ended without knowing whether it landed, and was taken over');
 });
 
 test('without a record, it says how to name one', async () => {

@@ -26,9 +26,7 @@ export function attemptsOf(record: RecordInfo, history: readonly StoreEvent[]): 
         at: new Date(at),
         fence: Number(detail.fence),
         owner: typeof detail.from === 'string' ? shownOwner(detail.from) : undefined,
-        what: detail.dispatched
-          ? 'crashed or stalled after it had dispatched, and was taken over'
-          : 'crashed before it dispatched anything, and was taken over',
+        what: takenOver(detail),
         tail: [],
       });
     if (type === 'noted' && isEnding(detail))
@@ -41,6 +39,13 @@ export function attemptsOf(record: RecordInfo, history: readonly StoreEvent[]): 
       });
   }
   return known;
+}
+
+function takenOver({ dispatched, lapsed }: StoreEvent['detail']): string {
+  if (lapsed === false) return 'ended without knowing whether it landed, and was taken over';
+  return dispatched
+    ? 'crashed or stalled after it had dispatched, and was taken over'
+    : 'crashed before it dispatched anything, and was taken over';
 }
 
 function tailOf(tail: unknown): readonly string[] {
