@@ -125,11 +125,13 @@ test('an attempt whose reply was lost did not crash', async () => {
 });
 
 test('without a record, it says how to name one', async () => {
+  await desk.by((semel) => semel.once('pay', 1, () => 'done'));
   for (const [args, message] of [
     [[], 'expects one record'],
     [['abc'], 'too short to name a record'],
     [['zzzzzz'], 'There is no record zzzzzz in shop'],
     [['mail.send'], 'That is a contract: `semel ls --tool mail.send` lists its records.'],
+    [['pay'], 'That is a contract: `semel ls --tool pay` lists its records.'],
     [['zzzzzz', '--namespace', 'elsewhere'], 'there are also: shop'],
     [['mail.send/-/nothing'], 'There is no record mail.send/-/nothing'],
   ] as const) {

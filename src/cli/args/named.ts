@@ -13,7 +13,7 @@ export async function namedRecord(command: string, ledger: Namespaces, named: st
   const isKey = named.includes('/');
   const at = named.lastIndexOf('@');
   const name = at > 0 ? named.slice(0, at) : named;
-  if (!isKey && name.length < minLength)
+  if (!isKey && name.length < minLength && (name === '' || !(await isContract(ledger, name))))
     throw usageError(
       command,
       `${JSON.stringify(named)} is too short to name a record`,

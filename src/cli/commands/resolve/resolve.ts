@@ -38,7 +38,7 @@ export default command({
   name: 'resolve',
   takes: '<id@fence> <verdict> | --tool … --error … <verdict> | --from <file> --match <column>',
   about: `Verdicts:
-  landed        it landed; later calls get --result, or undefined without it
+  landed        it landed: with --result '<json>' later calls get that value, without it undefined
   not-landed    it definitely did not land: the next call executes
   run-again     unknown, and a second effect is acceptable: the next call executes
   abandon       give it up; it may have landed, so it is not done again (-m says why)
