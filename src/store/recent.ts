@@ -27,14 +27,18 @@ export interface RecentPage {
   readonly next: string | undefined;
 }
 
-export interface RecentKeys extends Omit<RecentPage, 'items'> {
-  readonly keys: readonly string[];
+export interface RecentKeysQuery {
+  readonly namespace: string;
+  /** Where the first of the pages began. */
+  readonly before?: string | undefined;
+  /** The `next` of the last one: no row of them may be left out, whatever is written meanwhile. Undefined: to the oldest. */
+  readonly downTo?: string | undefined;
 }
 
 export interface Recent {
   /** Changes whenever something was written, by any process. */
   pulse(): Promise<string>;
   newest(query: RecentQuery): Promise<RecentPage>;
-  /** Only their keys, which is far cheaper: to find one by its id, which is a digest of the key. */
-  newestKeys(query: Omit<RecentQuery, 'text'>): Promise<RecentKeys>;
+  /** All keys of pages that were looked at, which is far cheaper: to find one by its id, which is a digest of the key. */
+  newestKeys(query: RecentKeysQuery): Promise<readonly string[]>;
 }

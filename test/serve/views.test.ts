@@ -20,6 +20,7 @@ import { showStats } from '../../src/server/views/stats.ts';
 import { showSummary } from '../../src/server/views/summary.ts';
 import { createMetrics, createWatch } from '../../src/signals/index.ts';
 import { memoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
 
 const ends: (() => unknown)[] = [];
@@ -150,7 +151,7 @@ test('an old record is found by its id, the digest of its key and its own key, w
     recent: {
       pulse: async () => '',
       newest: async ({ rows }) => ({ items: [], looked: rows, next: '1' }),
-      newestKeys: async ({ rows }) => ({ keys: [], looked: rows, next: '1' }),
+      newestKeys: async () => [],
     },
   });
   const { signal } = new AbortController();
@@ -166,6 +167,82 @@ test('an old record is found by its id, the digest of its key and its own key, w
   expect(await found(done.ref)).toEqual([[done.key], true]);
   expect(await found(done.key.slice(-32))).toEqual([[done.key], true]);
   expect(await found('order 17')).toEqual([[own.key], false]);
+});
+
+interface Answer {
+  readonly matches: readonly { readonly record: { readonly id: string } }[];
+  readonly next: string | undefined;
+}
+
+/** The ids found when each answer's `next` is followed to the end of the ledger. */
+async function searchAll(q: string, store: Store): Promise<readonly string[]> {
+  const { signal } = new AbortController();
+  const context = { space: { engine: { store, namespace: 'shop' } }, signal } as unknown as Context;
+  const found: string[] = [];
+  let after: string | undefined;
+  do {
+    const answer = (await search({ q, ...(after === undefined ? {} : { after }) }, context)) as Answer;
+    found.push(...answer.matches.map(({ record }) => record.id));
+    after = answer.next;
+  } while (after !== undefined);
+  return found;
+}
+
+/** Their ids are digests: no index leads to them. */
+async function fillOwnKeys(semel: Semel, count: number): Promise<readonly string[]> {
+  const mail = semel.tool({ name: 'mail', effect: 'irreversible', per: 'ever', run: () => 1 });
+  for (let n = 0; n < count; n += 1) await mail({ n }, { key: `order-${n}` });
+  const ids: string[] = [];
+  for await (const { id } of eachRecord(semel)) ids.push(id);
+  return ids;
+}
+
+async function* eachRecord(semel: Semel) {
+  let after: string | undefined;
+  do {
+    const page = await semel.records.list({ limit: 100, ...(after === undefined ? {} : { after }) });
+    yield* page.items;
+    after = page.next;
+  } while (after !== undefined);
+}
+
+test.each([
+  ['in one answer while others are written', 0, 1, 2],
+  ['in an answer for each page', 2_000, 0, 101],
+])('a search by id finds each record, %s', async (_, pageMs, writes, oldest) => {
+  const folder = mkdtempSync(join(tmpdir(), 'semel-views-'));
+  ends.push(() => rmSync(folder, { recursive: true, force: true }));
+  const store = sqliteStore({ path: join(folder, 'ledger.db') });
+  const semel = createSemel({ store, namespace: 'shop', prune: false, onWarning: () => undefined });
+  ends.push(() => semel.close());
+  const ids = await fillOwnKeys(semel, 101);
+  const recent = store.recent!;
+  let written = 0;
+  const busy = overrideStore(store, {
+    recent: {
+      ...recent,
+      newest: async (query) => {
+        const page = await recent.newest(query);
+        for (let n = 0; n < writes; n += 1, written += 1) await semel.once('note', String(written), () => 1);
+        return page;
+      },
+    },
+  });
+  const now = performance.now.bind(performance);
+  let later = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => {
+    later += pageMs;
+    return now() + later;
+  });
+  ends.push(() => clock.mockRestore());
+  for (const id of ids.slice(0, oldest)) expect(await searchAll(id, busy), id).toEqual([id]);
+});
+
+test('a search by id leaves out no record of a store that reads by key', async () => {
+  const store = memoryStore();
+  const semel = createSemel({ store, namespace: 'shop', onWarning: () => undefined });
+  const ids = await fillOwnKeys(semel, 800);
+  for (const id of ids.filter((_, n) => n % 30 === 0)) expect(await searchAll(id, store), id).toEqual([id]);
 });
 
 test('a search does not leave the namespace of its token', async () => {
@@ -413,7 +490,7 @@ test('a search holds no more than a page of records, and ends with enough matche
           next: from + rows < items.length ? String(from + rows) : undefined,
         };
       },
-      newestKeys: async () => ({ keys: [], looked: 0, next: undefined }),
+      newestKeys: async () => [],
     },
   });
   const signal = new AbortController().signal;

@@ -6,6 +6,8 @@ import type { Space } from '../space.ts';
 
 export interface NewestPage {
   readonly items: readonly RecentRecord[];
+  /** Of all that were looked at. Undefined: `newestKeys` of the store has them. */
+  readonly keys?: readonly string[];
   readonly looked: number;
   readonly next: string | undefined;
   /** False: in the order of their keys. */
@@ -34,24 +36,6 @@ export async function readNewest({ engine }: Space, query: NewestQuery): Promise
   const items = await Promise.all(
     found.map(async (record) => ({ record, history: await store.history(namespace, record.key) })),
   );
-  return { items, looked: page.items.length, next: page.next, isNewest: false };
-}
-
-/** Only the keys, where the store can. */
-export async function readNewestKeys(
-  space: Space,
-  query: Omit<NewestQuery, 'text'>,
-): Promise<Omit<NewestPage, 'items'> & { readonly keys: readonly string[] }> {
-  const { store, namespace } = space.engine;
-  if (store.recent !== undefined)
-    return { ...(await store.recent.newestKeys({ ...query, namespace })), isNewest: true };
-  const { before, rows } = query;
-  const from = before === undefined ? {} : { after: before };
-  const page = await store.list({ namespace, limit: Math.min(rows, maxRemoteRows), ...from });
-  return {
-    keys: page.items.map(({ key }) => key),
-    looked: page.items.length,
-    next: page.next,
-    isNewest: false,
-  };
+  const keys = page.items.map(({ key }) => key);
+  return { items, keys, looked: page.items.length, next: page.next, isNewest: false };
 }

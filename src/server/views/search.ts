@@ -15,7 +15,7 @@ import type { Context } from '../endpoint.ts';
 import { object, type Read, text } from '../exchange/schema.ts';
 import type { Space } from '../space.ts';
 import { listContracts } from './contracts.ts';
-import { readNewest, readNewestKeys } from './newest.ts';
+import { readNewest } from './newest.ts';
 import { createQueue } from './queue.ts';
 
 export const searchQuery = object(
@@ -98,6 +98,7 @@ async function find(query: Read<typeof searchQuery>, { space, signal }: Context)
   }
   const startedAt = performance.now();
   let looked = 0;
+  const lookedKeys: string[] = [];
   let next = query.after;
   let isNewest = true;
   let rows = rowsAtOnce;
@@ -111,6 +112,7 @@ async function find(query: Read<typeof searchQuery>, { space, signal }: Context)
     }
     if (matches.size >= maxMatches) isCut = true;
     looked += page.looked;
+    lookedKeys.push(...(page.keys ?? []));
     ({ next, isNewest } = page);
     const isSmall = page.items.length === 0 && performance.now() - pageAt < smallRowsMs;
     rows = Math.min(isSmall ? smallRowsAtOnce : rowsAtOnce, Math.max(1, maxRows - looked));
@@ -124,8 +126,10 @@ async function find(query: Read<typeof searchQuery>, { space, signal }: Context)
   );
   const escaped = inKey(named);
   if (id !== '' || escaped !== named) {
-    const { keys } = await readNewestKeys(space, { before: query.after, rows: Math.max(1, looked) });
     const { store } = space.engine;
+    // The keys of the same rows: no answer comes back to one that this one passed.
+    const keys =
+      (await store.recent?.newestKeys({ namespace, before: query.after, downTo: next })) ?? lookedKeys;
     const isMeant = (key: string) => (id !== '' && keyHasId(key)) || key.includes(escaped);
     for (const key of keys.filter(isMeant).slice(0, maxMatches)) {
       const record = await store.read(namespace, key);

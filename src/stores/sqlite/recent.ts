@@ -33,11 +33,9 @@ export function sqliteRecent({ time, read }: Ledger, backend: Backend): Recent {
     async newestKeys(asked) {
       await backend.open();
       return read((session) => {
-        const { scopes, ids, range, below } = boundsOf(session, statementsOf(session), asked);
-        if (range === undefined) return { keys: [], looked: 0, next: undefined };
-        const found = statementsOf(session).keys.all(below, range.last, ids);
-        const keys = found.map(([id, rest]) => (scopes.get(id as number) as Scope).contract + rest);
-        return { keys, looked: range.looked, next: range.next };
+        const { scopes, ids } = scopesOf(session, asked.namespace);
+        const found = statementsOf(session).keys.all(belowOf(asked.before), Number(asked.downTo ?? 0), ids);
+        return found.map(([id, rest]) => (scopes.get(id as number) as Scope).contract + rest);
       });
     },
   };
@@ -79,12 +77,20 @@ function boundsOf(
   statements: Statements,
   { namespace, before, rows }: Omit<RecentQuery, 'text'>,
 ): Bounds {
-  const below = before === undefined ? end : Number(before);
-  const scopes = new Map<number, Scope>();
-  for (const scope of session.scopes.from(namespace, '')) scopes.set(scope.id, scope);
+  const below = belowOf(before);
   const [looked = 0, last = null] = statements.range.get(below, rows) as [number?, (number | null)?];
   const range = last === null ? undefined : { last, looked, next: looked < rows ? undefined : String(last) };
-  return { scopes, ids: JSON.stringify([...scopes.keys()]), below, range };
+  return { ...scopesOf(session, namespace), below, range };
+}
+
+function belowOf(before: string | undefined): number {
+  return before === undefined ? end : Number(before);
+}
+
+function scopesOf(session: Session, namespace: string): Pick<Bounds, 'scopes' | 'ids'> {
+  const scopes = new Map<number, Scope>();
+  for (const scope of session.scopes.from(namespace, '')) scopes.set(scope.id, scope);
+  return { scopes, ids: JSON.stringify([...scopes.keys()]) };
 }
 
 type Statements = ReturnType<typeof prepare>;
