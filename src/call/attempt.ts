@@ -76,7 +76,8 @@ export class Attempt implements ContextSource, Lease, Timer {
     this.args = mustUseFirstWording(call, record) ? decodeResult(record.args as string) : call.args;
     if (record.prepared !== null && isSameCode(call, record)) {
       this.#prepared = { output: decodeResult(record.prepared), text: record.prepared };
-      this.isKeyPrepared = reliesOnKey(call.tool.contract) && record.prepared.includes(this.#ownKey);
+      // An import has lost the mark.
+      this.isKeyPrepared = record.prepared.startsWith(keyedMark) || record.prepared.includes(this.#ownKey);
     }
     this.#earlierRef = record.result?.remoteRef ?? undefined;
     const now = env.clock.mono();
@@ -139,9 +140,9 @@ export class Attempt implements ContextSource, Lease, Timer {
         { next: 'Return plain data from `prepare`: a retry must send the same.' },
       );
     }
-    this.#prepared = { output, text: encoded.text };
     // `verify` reads the key as well, in a context of its own.
     this.isKeyPrepared = this.#requests?.hasGivenKey === true;
+    this.#prepared = { output, text: this.isKeyPrepared ? keyedMark + encoded.text : encoded.text };
   }
 
   context(): { ctx: AttemptContext; requests: Requests } {
@@ -496,6 +497,8 @@ export function mustUseFirstWording(call: Call, record: StoredRecord): boolean {
 }
 
 const maxPreparedBytes = 1_048_576;
+/** Before the JSON of what was prepared with a key, which may be in there in any form; JSON ignores it. */
+const keyedMark = ' ';
 /** Maximum length of a provider's id. */
 export const maxRefLength = 1_000;
 

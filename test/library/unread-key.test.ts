@@ -137,6 +137,24 @@ describe.each([
     expect(pay.effects.size).toBe(2);
   });
 
+  test('nor by what was prepared without a key in an attempt that sent nothing', async () => {
+    const pay = payments();
+    const made = rig();
+    let isClosed = true;
+    const run: Run = () => {
+      if (isClosed) throw new NotLanded('closed');
+      return pay.send();
+    };
+    const prepare = () => ({ reference: randomUUID() });
+    await refund(made.semel, pay, run, { ...more, prepare }).try({ order: 1 });
+    isClosed = false;
+    for (let call = 1; call <= 3; call += 1)
+      expect(await refund(made.another(), pay, run, { ...more, prepare }).try({ order: 1 })).toMatchObject(
+        doubt,
+      );
+    expect(pay.effects.size).toBe(1);
+  });
+
   test('nor does it by a verdict, once `verify` has said "not landed"', async () => {
     const pay = payments();
     const made = rig();
@@ -181,6 +199,22 @@ describe('a run that reads its key', () => {
     const run: Run = (_, ctx) => pay.send((ctx.prepared as { key: string }).key);
     const prepare = (_: object, ctx: AttemptContext) => ({ key: ctx.key });
     for (const semel of [made.semel, made.semel, made.another()])
+      expect(await refund(semel, pay, run, { prepare }).try({ order: 1 })).toMatchObject({
+        error: { code: 'IN_DOUBT', retriable: true },
+      });
+    expect(pay.effects.size).toBe(1);
+    expect(told(made.warnings)).toEqual([]);
+  });
+
+  test.each([
+    ['of a part', (ctx: AttemptContext) => ctx.keyFor('refund')],
+    ['in another form', (ctx: AttemptContext) => Buffer.from(ctx.key).toString('base64')],
+  ])('%s in `prepare` is run again by another process, as often as the reply is lost', async (_, read) => {
+    const pay = payments();
+    const made = rig();
+    const run: Run = (_, ctx) => pay.send((ctx.prepared as { key: string }).key);
+    const prepare = (_: object, ctx: AttemptContext) => ({ key: read(ctx) });
+    for (const semel of [made.semel, made.another(), made.another()])
       expect(await refund(semel, pay, run, { prepare }).try({ order: 1 })).toMatchObject({
         error: { code: 'IN_DOUBT', retriable: true },
       });
