@@ -88,19 +88,23 @@ export async function stage(
         return delivered === undefined;
       });
     let found = await add();
+    const compare = () =>
+      found !== undefined && 'existing' in found ? compareStaged(call, found.existing) : [];
+    // Throws if the row is another intent.
+    let drift = compare();
     if (found !== undefined && 'existing' in found && isOfBefore(call, found.existing, known)) {
       await transactions.unstage(tx, found.existing.n);
       found = await add();
+      drift = compare();
     }
     if (found === undefined)
       return { ...about, status: 'delivered', drift: findDrift(delivered?.content ?? null, call.content()) };
     wakeRelays(engine.store);
     if ('n' in found) return { ...about, status: 'staged', drift: [] };
-    const drift = compareStaged(call, found.existing);
-    const isNew = drift.some((field) => !found.existing.drift.includes(field));
-    if (isNew)
-      await transactions.noteDrift(tx, found.existing.n, [...new Set([...found.existing.drift, ...drift])]);
-    const { state } = found.existing;
+    const { existing } = found;
+    const isNew = drift.some((field) => !existing.drift.includes(field));
+    if (isNew) await transactions.noteDrift(tx, existing.n, [...new Set([...existing.drift, ...drift])]);
+    const { state } = existing;
     return { ...about, status: state === 'waiting' ? 'staged before' : state, drift };
   });
 }
@@ -182,12 +186,18 @@ function isDelivered(call: Call, record: StoredRecord): boolean {
   return true;
 }
 
-/** The row waits only to be removed: an expired record answers for it, but not for what is staged now. */
-function isOfBefore(call: Call, { stagedAt }: OutboxRow, records: readonly StoredRecord[]): boolean {
+/**
+ * The row of this intent waits only to be removed: an expired record says that it has landed, but does not answer for what is
+ * staged now.
+ */
+function isOfBefore(call: Call, row: OutboxRow, records: readonly StoredRecord[]): boolean {
+  if (row.state !== 'waiting') return false;
   return records.some(
     (record) =>
       record.expired &&
-      hasSettledStaged(record, stagedAt) &&
+      record.status === 'succeeded' &&
+      (row.generation === null || row.generation === record.generation) &&
+      hasSettledStaged(record, row.stagedAt) &&
       toAnswer(record, call).is === 'replay' &&
       call.findConflict(record).length === 0,
   );
