@@ -344,6 +344,10 @@ describe('after an error of the tool', () => {
       const held = await client.call('move_file', move);
       expect(held.content[0]?.text).toMatch(/failed on .*ENOENT.*check that first/s);
       expect(refIn(held)).toBe(ref);
+      // The text and the error say the same, the first time and later.
+      const advice = errorOf({ result: failed })?.correctiveAction;
+      expect(failed.content.at(-1)?.text).toContain(advice);
+      expect(errorOf({ result: held })?.correctiveAction).toBe(advice);
     }
     await client.call('write_file', { path: move.source, content: 'here' });
     expect((await client.call(again, { ref })).isError).not.toBe(true);

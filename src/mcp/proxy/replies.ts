@@ -20,6 +20,7 @@ import {
   resultText,
   toolErrorPrefix,
 } from './outcome.ts';
+import { adviseAfterError } from './run-again.ts';
 
 export interface ReplyTerms {
   readonly errors: ErrorMeaning;
@@ -83,11 +84,7 @@ function adviceFor(
   const isEnded =
     serverReply === undefined ? message.includes(`: ${toolErrorPrefix}`) : isToolFailure(serverReply);
   if (code !== 'IN_DOUBT' || errors !== 'ask' || !isEnded || receipt === undefined) return undefined;
-  return {
-    correctiveAction:
-      'Other arguments make another call, and it runs. For the same call: if nothing was done, or you have corrected the cause, ' +
-      `${howToRepeat(receipt)} Otherwise: ${correctiveAction}`,
-  };
+  return { correctiveAction: adviseAfterError(howToRepeat(receipt), correctiveAction) };
 }
 
 /** The server rejected the args and would reject the same call again. */

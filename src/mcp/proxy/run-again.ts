@@ -76,7 +76,8 @@ export function createRunAgain(semel: Semel, canAnswer: () => boolean = () => tr
     offer,
     ask(scope, held) {
       const { tool, record, error } = held;
-      const text = writeQuestion(held, offer(scope, tool, record));
+      const how = offer(scope, tool, record);
+      const text = writeQuestion(held, how);
       const { content, structuredContent } = asRecord(record.value);
       return {
         content: [{ type: 'text', text }, ...(Array.isArray(content) ? content : [])],
@@ -85,7 +86,7 @@ export function createRunAgain(semel: Semel, canAnswer: () => boolean = () => tr
         resultType: 'complete',
         _meta: {
           [metaNames.question]: { ref: record.ref, at: settledTime(record).toISOString() },
-          ...(error === undefined ? {} : { [metaNames.error]: error }),
+          ...(error === undefined ? {} : { [metaNames.error]: withWayOut(held, error, how) }),
         },
       };
     },
@@ -122,6 +123,20 @@ async function release(semel: Semel, { key, fence, status }: RecordInfo): Promis
     if ((error as { code?: unknown }).code !== 'RESOLVE_STALE') throw error;
     return false;
   }
+}
+
+/** After an error of the tool: `how` to run the same call again, and what to do if it may have been done. */
+export function adviseAfterError(how: string, otherwise: string): string {
+  return (
+    'Other arguments make another call, and it runs. For the same call: if nothing was done, or you have corrected the cause, ' +
+    `${how} If it may have been done: ${otherwise}`
+  );
+}
+
+/** The same advice for a program as the text has for the model. */
+function withWayOut({ record }: Held, error: ErrorValue, how: string): ErrorValue {
+  if (record.status !== 'unknown') return error;
+  return { ...error, correctiveAction: adviseAfterError(how, error.correctiveAction) };
 }
 
 /** For a ref that this process never offered. */
