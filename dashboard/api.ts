@@ -92,24 +92,39 @@ export interface Loaded<T> {
 export function useData<T>(path: string, params: Params, namespace: string, isLive = true): Loaded<T> {
   const question = `${namespace} ${addressOf(path, params)}`;
   const [state, setState] = useState<{ question: string; data?: T; problem?: Error }>({ question: '' });
-  const [turn, setTurn] = useState(0);
+  const again = useRef<() => void>(() => undefined);
   useEffect(() => {
     const stop = new AbortController();
-    get<T>(path, params, namespace, stop.signal).then(
-      (data) => setState({ question, data }),
-      (problem: Error) => {
-        if (stop.signal.aborted) return;
-        setState((before) => (before.question === question ? { ...before, problem } : { question, problem }));
-      },
-    );
+    let isAsking = false;
+    let isDue = false;
+    const ask = async () => {
+      // An answer that takes longer than writes are apart must arrive: an equal question is asked when this one has ended.
+      isDue = isAsking;
+      if (isAsking) return;
+      isAsking = true;
+      try {
+        const data = await get<T>(path, params, namespace, stop.signal);
+        if (!stop.signal.aborted) setState({ question, data });
+      } catch (caught) {
+        const problem = caught as Error;
+        if (!stop.signal.aborted)
+          setState((before) =>
+            before.question === question ? { ...before, problem } : { question, problem },
+          );
+      }
+      isAsking = false;
+      if (isDue && !stop.signal.aborted) void ask();
+    };
+    again.current = () => void ask();
+    void ask();
     return () => stop.abort();
-  }, [question, turn]);
-  useEffect(() => (isLive ? onChange(() => setTurn((n) => n + 1)) : undefined), [isLive]);
+  }, [question]);
+  useEffect(() => (isLive ? onChange(() => again.current()) : undefined), [isLive]);
   return {
     data: state.data,
     problem: state.problem,
     isOld: state.question !== question,
-    refresh: () => setTurn((n) => n + 1),
+    refresh: () => again.current(),
   };
 }
 

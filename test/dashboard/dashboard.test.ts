@@ -408,6 +408,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     });
 
     await page.locator('button', { hasText: 'Decide all 2' }).click();
+    await page.waitForSelector('dialog[open]');
     expect(await page.locator('.samples li').count()).toBe(2);
     const [first] = (await semel.doubts.list({ contract: 'refund' })).items;
     await semel.doubts.resolve(first!.ref, 'landed', { by: 'a colleague' });
@@ -518,6 +519,34 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     await page.waitForSelector('.group');
     expect(await page.locator('.group h2').textContent()).toBe('zzz1+');
     expect(await page.locator('.empty').count()).toBe(0);
+  });
+
+  test('a slow answer arrives while the ledger is written to, and is asked for again', async () => {
+    const { page } = await open('/overview?ns=shop');
+    let asked = 0;
+    let isHeld = true;
+    const waiting: (() => void)[] = [];
+    await page.route('**/v1/doubts/groups**', async (route) => {
+      asked += 1;
+      if (isHeld) await new Promise<void>((resolve) => waiting.push(resolve));
+      await route.continue().catch(() => undefined);
+    });
+    await page.goto(`${server.url}/doubts?tool=slow&ns=shop`);
+    await expect.poll(() => asked).toBe(1);
+    await page.waitForSelector('.live.on');
+    const semel = createSemel({ store: sqliteStore({ path }), namespace: 'shop', prune: false });
+    const fails = () => Promise.reject(new Error('the line went dead'));
+    for (const n of [1, 2]) {
+      const told = page.waitForRequest('**/v1/summary**');
+      await semel.once('slow', String(n), {}, fails).catch(() => undefined);
+      await told;
+    }
+    expect(asked).toBe(1);
+    isHeld = false;
+    for (const free of waiting) free();
+    await expect.poll(() => page.locator('.group .count').allTextContents()).toEqual(['2']);
+    await expect.poll(() => asked).toBeGreaterThan(1);
+    await semel.close();
   });
 
   test('from a Slack alert to the evidence and the verdict, in a browser that has no session', async () => {
