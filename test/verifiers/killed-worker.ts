@@ -10,7 +10,8 @@ const comment = semel.tool({
   effect: 'irreversible',
   per: 'ever',
   lease: '1s',
-  timeout: '1s',
+  // A busy machine needs more than one for the request.
+  timeout: '5s',
   verifyAfter: '1s',
   run: async (_: { issue: number }, ctx) => {
     const body = JSON.stringify({ body: `Shipped.\n<!-- ${ctx.mark()} -->` });
