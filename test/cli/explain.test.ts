@@ -9,6 +9,7 @@ import { renderMarkdown } from '../../src/cli/render/markdown.ts';
 import { effects } from '../../src/core/contract/words.ts';
 import { SemelError } from '../../src/core/errors.ts';
 import { toolFields } from '../../src/semel/toolbox.ts';
+import { problemKinds } from '../../src/server/exchange/reply.ts';
 
 const main = join(import.meta.dirname, '../../src/cli/main.ts');
 const explain = (...words: string[]) =>
@@ -24,6 +25,8 @@ describe('the topics', () => {
     expect(namesOf('word')).toEqual(expect.arrayContaining(['landed', 'in doubt', 'replay', 'drift']));
     expect(namesOf('finding of semel doctor')).toContain('CLOCK');
     expect(namesOf('event')).toContain('duplicate');
+    const titles = Object.values(problemKinds).map(({ title }) => title);
+    expect(namesOf('refusal of semel serve')).toEqual(titles);
   });
 
   test('fit into 80 columns, without markup and link targets', () => {

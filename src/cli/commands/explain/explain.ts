@@ -10,7 +10,7 @@ import { allTopics, findTopics, suggestTopic, type Topic } from './topics.ts';
 export default command({
   name: 'explain',
   takes: '[<topic>]',
-  about: `Explains an error code, an exit code, a finding of semel doctor, an effect class, a contract field, an event or a word
+  about: `Explains an error code, an exit code, a refusal of semel serve, a finding of semel doctor, an effect class, a contract field, an event or a word
 of semel, from the documentation in the package. Without a topic: lists them all.`,
   flags: {},
   examples: ['semel explain IN_DOUBT', 'semel explain 76', 'semel explain drift', 'semel explain per --json'],

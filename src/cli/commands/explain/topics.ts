@@ -25,6 +25,7 @@ const contracts = 'docs/reference/contracts.md';
 /** Errors first: that is what people come with. */
 const sources: readonly Source[] = [
   { kind: 'error', page: 'docs/reference/errors.md' },
+  { kind: 'refusal of semel serve', page: 'docs/reference/http-api.md', rowsUnder: ['Refusals'] },
   { kind: 'finding of semel doctor', page: 'docs/operate/doctor.md' },
   { kind: 'exit code', page: 'docs/reference/cli.md', rowsUnder: ['Exit codes'] },
   { kind: 'effect class', page: 'docs/reference/semantics.md', rowsUnder: ['By effect class'] },
