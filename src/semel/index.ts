@@ -51,7 +51,7 @@ export {
   type Stats,
   type Tally,
 } from './records/tally.ts';
-export { findTextPlaces, inKey, isRecordId, withoutFence } from './records/text-places.ts';
+export { findTextPlaces, inKey, isInKey, isRecordId, withoutFence } from './records/text-places.ts';
 export type { ExportQuery, ImportResult, Transfer } from './records/transfer.ts';
 export { createSemel, type Semel } from './semel.ts';
 export type { StillOpen, SweepOptions, SweepReport, Swept } from './sweep.ts';

@@ -50,6 +50,7 @@ test('records are listed newest first, filtered, and limited with a note about t
       ['lost-1', 'ann'],
     ],
     [['--find', String(all[1]?.ref)], ['bob']],
+    [['--find', 'order@163.com'], []],
   ];
   for (const [flags, expected] of asked)
     expect(tos((await desk.semel(['ls', '--json', ...flags])).json()), flags.join(' ')).toEqual(expected);

@@ -245,6 +245,26 @@ test('a search by id leaves out no record of a store that reads by key', async (
   for (const id of ids.filter((_, n) => n % 30 === 0)) expect(await searchAll(id, store), id).toEqual([id]);
 });
 
+test('a mail address is searched as it was typed, and a ref by its name', async () => {
+  const { semel, get } = await open();
+  const mail = semel.tool({ name: 'mail', effect: 'irreversible', per: 'ever', run: () => 1 });
+  await mail({ to: 'zhang@126.com' });
+  await mail({ to: 'zhangwei@example.com' }, { key: 'zhangwei' });
+  const found = async (q: string) => {
+    const { body } = await get(`/v1/search?q=${encodeURIComponent(q)}`);
+    return body.matches.map((match: { record: { key: string }; found: string[] }) => match.found[0]);
+  };
+  expect(await found('zhang@163.com')).toEqual([]);
+  expect(await found('zhang@126.com')).toEqual(['args.to']);
+  await mail({ n: 1 }, { key: 'order@12' });
+  await mail({ n: 2 }, { key: 'order' });
+  expect(await found('order@12')).toEqual(['key']);
+  expect(await found('mail/=order@1')).toEqual(['key']);
+  expect(await found('mail/=order%4012')).toEqual(['key']);
+  const { id } = (await semel.records.get('mail/=order'))!;
+  for (const ref of [`${id}@1`, `${id.slice(0, 6)}@1`]) expect(await found(ref)).toEqual(['id']);
+});
+
 test('a search does not leave the namespace of its token', async () => {
   const { semel, get, server } = await open();
   await fill(semel);

@@ -23,8 +23,9 @@ export function findTextPlaces(info: RecordInfo, text: string): readonly string[
   const check = (place: string, value: unknown) => {
     if (typeof value === 'string' && value.includes(text)) places.push(place);
   };
-  if (isRecordId(text) && recordId(info.namespace, info.key).startsWith(text)) places.push('id');
-  if (info.key.includes(text) || info.key.includes(inKey(text))) places.push('key');
+  const name = withoutFence(text);
+  if (isRecordId(name) && recordId(info.namespace, info.key).startsWith(name)) places.push('id');
+  if (isInKey(info.key, text)) places.push('key');
   for (const field of fields) check(field, info[field]);
   check('error', info.error?.message);
   walk('args', info.args, text, places, 0);
@@ -37,11 +38,21 @@ export function inKey(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }
 
+/** A part of the key, as typed. The name in a ref is a whole key or digest: in a mail address it looks like one. */
+export function isInKey(key: string, text: string): boolean {
+  const name = withoutFence(text);
+  return (
+    key.includes(text) ||
+    key.includes(inKey(text)) ||
+    (name !== text && (key === name || key.endsWith(`/${name}`)))
+  );
+}
+
 export function isRecordId(text: string): boolean {
   return /^[0-9a-z]{4,40}$/.test(text);
 }
 
-/** A ref names one state of a record; the record is what is searched. */
+/** A ref names one state of a record; the record is what is searched. For names only: a mail address may end like a ref. */
 export function withoutFence(ref: string): string {
   return ref.replace(/@\d+(\.[0-9a-z]+)?$/, '');
 }

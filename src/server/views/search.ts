@@ -5,6 +5,7 @@ import { recordId } from '../../core/key/key.ts';
 import {
   findTextPlaces,
   inKey,
+  isInKey,
   isRecordId,
   type RecordInfo,
   toRecordInfo,
@@ -69,6 +70,7 @@ export async function search(query: Read<typeof searchQuery>, context: Context):
 
 async function find(query: Read<typeof searchQuery>, { space, signal }: Context): Promise<object> {
   const q = query.q.trim();
+  // For ids, refs and whole keys; texts are searched as typed.
   const named = withoutFence(q);
   const id = isRecordId(named) ? named : '';
   const matches = new Map<string, Match>();
@@ -80,16 +82,20 @@ async function find(query: Read<typeof searchQuery>, { space, signal }: Context)
   const { namespace } = space.engine;
   /** No other record has it. A short text may begin an id by chance, and a key's beginning is a text like any other. */
   const isName = (key: string) =>
+    key === q ||
     key === named ||
     (named.length === digestLength && key.endsWith(`/${named}`)) ||
-    (id !== '' && (recordId(namespace, key) === id || (q !== named && keyHasId(key))));
-  const keyHasId = (key: string) => recordId(namespace, key).startsWith(id);
+    (id !== '' && recordId(namespace, key) === id);
+  const keyHasId = (key: string) => id !== '' && recordId(namespace, key).startsWith(id);
+  const namedBy = (key: string) => (keyHasId(key) ? ['id'] : isInKey(key, q) ? ['key'] : []);
   let isCut = false;
   if (query.after === undefined) {
-    const byKey = await findByKey(space, named);
-    isCut = byKey.isCut;
-    for (const record of byKey.records) add(record, [keyHasId(record.key) && id !== '' ? 'id' : 'key']);
     const wholeNames = () => [...matches].filter(([key]) => isName(key));
+    const byKey = await findByKey(space, q);
+    isCut = byKey.isCut;
+    for (const record of byKey.records) add(record, [keyHasId(record.key) ? 'id' : 'key']);
+    if (named !== q && wholeNames().length === 0)
+      for (const record of (await findByKey(space, named)).records) add(record, namedBy(record.key));
     if (id !== '' && wholeNames().length === 0)
       for (const record of await findOpen(space, id)) add(record, ['id']);
     const whole = wholeNames();
@@ -104,10 +110,10 @@ async function find(query: Read<typeof searchQuery>, { space, signal }: Context)
   let rows = rowsAtOnce;
   do {
     const pageAt = performance.now();
-    const page = await readNewest(space, { before: next, rows, text: named });
+    const page = await readNewest(space, { before: next, rows, text: q });
     for (const { record } of page.items) {
       if (matches.size === maxMatches) break;
-      const { places, isExact } = placesOf(record, named);
+      const { places, isExact } = placesOf(record, q);
       add(record, places, isExact);
     }
     if (matches.size >= maxMatches) isCut = true;
@@ -124,16 +130,15 @@ async function find(query: Read<typeof searchQuery>, { space, signal }: Context)
     performance.now() - startedAt < (looked < fewRows ? longestMs : searchMs) &&
     !signal.aborted
   );
-  const escaped = inKey(named);
-  if (id !== '' || escaped !== named) {
+  if (id !== '' || inKey(q) !== q) {
     const { store } = space.engine;
     // The keys of the same rows: no answer comes back to one that this one passed.
     const keys =
       (await store.recent?.newestKeys({ namespace, before: query.after, downTo: next })) ?? lookedKeys;
-    const isMeant = (key: string) => (id !== '' && keyHasId(key)) || key.includes(escaped);
-    for (const key of keys.filter(isMeant).slice(0, maxMatches)) {
+    const meant = keys.filter((key) => namedBy(key).length > 0);
+    for (const key of meant.slice(0, maxMatches)) {
       const record = await store.read(namespace, key);
-      if (record !== undefined) add(record, [id !== '' && keyHasId(key) ? 'id' : 'key']);
+      if (record !== undefined) add(record, namedBy(key));
     }
   }
   return {

@@ -1,7 +1,7 @@
 // Which records `ls` lists. The ledger filters what it can; the rest is filtered here.
 
 import type { Status } from '../../../core/contract/words.ts';
-import { findTextPlaces, type RecordInfo, type RecordQuery, withoutFence } from '../../../semel/index.ts';
+import { findTextPlaces, type RecordInfo, type RecordQuery } from '../../../semel/index.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { jsonText } from '../../render/json-text.ts';
 import { contractsOf, isJobLock, sinceOf, stateOf } from '../../render/state.ts';
@@ -47,7 +47,7 @@ export function filterOf(options: FilterOptions): Filter {
   const newerMs = flags.duration('newer', undefined);
   const olderMs = flags.duration('older', undefined);
   const text = options.args?.toLowerCase();
-  const sought = options.find === undefined ? undefined : withoutFence(options.find.trim());
+  const sought = options.find?.trim();
   const given = {
     ...(options.key === undefined ? {} : { prefix: options.key }),
     ...(options.conversation === undefined ? {} : { conversation: options.conversation }),
