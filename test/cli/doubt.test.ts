@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { contractLine, errorMatcher, groupCommand, groupsOf } from '../../src/cli/commands/doubt/groups.ts';
 import type { RecordInfo } from '../../src/semel/index.ts';
 import { operator } from './operator.ts';
+import { eventually } from './place.ts';
 
 test('a group has one command that settles it, one contract line, and its members oldest first', async () => {
   const desk = operator();
@@ -94,7 +95,7 @@ await job.run();`,
   expect((await desk.semel(['doctor'])).stdout).toContain('1 record is in doubt');
 });
 
-test('right after a kill the record that will be in doubt is named, and need not be waited for', async () => {
+test('what a killed process had dispatched is listed at once, and its lease need not be waited for', async () => {
   const desk = operator();
   const program = join(desk.folder, 'victim.mjs');
   writeFileSync(
@@ -112,19 +113,44 @@ await semel.once('deploy', 7, { lease: '10m' }, () => {
   await once(victim, 'exit');
 
   const before = await desk.semel(['doubt', '--exit-code']);
-  expect(before.code).toBe(0);
-  expect(before.stdout).toContain('Nothing is in doubt in shop.');
-  expect(before.stdout).toMatch(
-    /^1 running now, the oldest for .*semel resolve <ref> died --namespace shop/m,
-  );
+  expect(before.code).toBe(1);
+  expect(before.stdout).not.toMatch(/Nothing is in doubt|running now/);
   const [, ref = ''] =
-    /^ {2}(\w+@\S+) {2}deploy {2}for .* (lease ends in|whose process is gone)/m.exec(before.stdout) ?? [];
+    /^ {2}(\w+@\S+) {2}its process died after it had dispatched: in doubt for /m.exec(before.stdout) ?? [];
+  expect(before.stdout).toContain(`decide   semel resolve ${ref} died --namespace shop`);
+  expect((await desk.semel(['doubt', '--json'])).json()).toMatchObject([
+    { ref, status: 'running', processGone: true },
+  ]);
+  expect((await desk.semel(['doubt', '--exit-code', '--older', '1h'])).code).toBe(0);
+  expect((await desk.semel(['show', ref, '--json'])).json<object>()).toMatchObject({
+    record: { ref, status: 'running' },
+  });
   const died = await desk.semel(['resolve', ref, 'died']);
   expect(died.stdout).toMatch(/deploy {2}in doubt. Decide: semel resolve \w+@2 landed\/not-landed/);
   const after = await desk.semel(['doubt', '--exit-code']);
   expect(after.code).toBe(1);
   expect(after.stdout).toMatch(/^deploy: The process that ran it died\.$/m);
   expect(after.stdout).not.toContain('running now');
+});
+
+test('a killed `semel once` whose command is gone too is listed at once, and an agent sees no verdict', async () => {
+  const desk = operator();
+  const script = 'echo $$ > pid; exec sleep 60';
+  const { child, ended } = desk.start('once', 'pay', '--id', 'n=1', '--', 'sh', '-c', script);
+  const pid = Number(await eventually(() => desk.lines('pid')[0], 'the command'));
+  child.kill('SIGKILL');
+  await ended;
+  expect(await desk.semel('doubt', '--exit-code')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('1 running now'),
+  });
+  process.kill(pid, 'SIGKILL');
+  await eventually(async () => (await desk.semel('doubt', '--exit-code')).code === 1, 'the doubt');
+  expect((await desk.semel('doubt', '--tool', 'pay')).stdout).toMatch(
+    /^ {4}decide {3}semel resolve \S+ died /m,
+  );
+  const agent = desk.with({ env: { SEMEL_AGENT: '1' } });
+  expect((await agent.semel('doubt')).stdout).not.toContain('semel resolve');
 });
 
 test('an unknown namespace warns on stderr and names those with records', async () => {

@@ -108,7 +108,7 @@ linux('the command shows which holders are dead', async () => {
   await holder.kill();
   expect(await shown()).toMatch(/mail\.send +running, dead/);
   const doubt = (await at.semel('doubt', '--namespace', 'crash')).stdout;
-  expect(doubt).toMatch(/by \S+:\d+, whose process is gone: the next call or start notices/);
+  expect(doubt).toMatch(/^ {2}\S+ {2}its process died after it had dispatched: in doubt for /m);
 });
 
 linux('a process that stands still is alive', async () => {

@@ -15,7 +15,15 @@ import { ledgerOptions } from '../../ledger.ts';
 import { deadHolders } from '../../render/dead-holders.ts';
 import { warnIfEmpty } from '../../render/elsewhere.ts';
 import { print, printable, printJson } from '../../render/print.ts';
-import { ageMs, argsText, isJobLock, nameOf, remoteRefText } from '../../render/state.ts';
+import {
+  ageMs,
+  argsText,
+  contractsOf,
+  isJobLock,
+  isStep,
+  nameOf,
+  remoteRefText,
+} from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { verdictToChoose } from '../resolve/verdict.ts';
 import { contractLine, errorMatcher, type Group, groupCommand, groupsOf } from './groups.ts';
@@ -25,7 +33,7 @@ export default command({
   takes: '[options]',
   about: `Lists records in doubt, which may or may not have landed, in all namespaces unless you choose one, and abandoned ones: their
 process crashed before it dispatched anything. Decide with: semel resolve <id@fence> landed, not-landed, run-again or
-abandon. A running call whose process was killed is in doubt only when its lease is over.`,
+abandon. A call whose process is known to be dead is listed at once, otherwise when its lease is over.`,
   flags: {
     tool: text('<name>', 'only this contract, or this job'),
     error: text('<text>', 'only records with this error, as printed; * matches any text'),
@@ -46,16 +54,35 @@ abandon. A running call whose process was killed is in doubt only when its lease
     const hasError = values.error === undefined ? () => true : errorMatcher(values.error);
     const items: RecordInfo[] = [];
     let younger = 0;
+    const add = (item: RecordInfo) => {
+      if (!hasError(item)) return;
+      if (ageMs(item, now) >= olderMs) items.push(item);
+      else younger += 1;
+    };
+    // Before the doubts: what somebody notices meanwhile is among those.
+    const running = await findRunning(ledger, values.tool, now);
+    const listed = new Set<string>();
     for await (const semel of ledger.each())
       for await (const item of everyDoubt(semel, values.tool)) {
-        if (!hasError(item)) continue;
-        if (ageMs(item, now) >= olderMs) items.push(item);
-        else younger += 1;
+        listed.add(nameIn(item));
+        add(item);
       }
-    const groups = groupsOf(items, now);
+    for (const item of running.died) if (!listed.has(nameIn(item))) add(item);
+    const groups = [
+      ...groupsOf(
+        items.filter((item) => !hasDied(item)),
+        now,
+      ),
+      ...groupsOf(items.filter(hasDied), now),
+    ];
     // Monitoring a namespace that no program writes to would always report that all is well.
     if (items.length === 0) await warnIfEmpty(ledger);
-    if (values.json) printJson(items.sort((a, b) => ageMs(b, now) - ageMs(a, now)));
+    if (values.json)
+      printJson(
+        items
+          .sort((a, b) => ageMs(b, now) - ageMs(a, now))
+          .map((item) => (hasDied(item) ? { ...item, processGone: true } : item)),
+      );
     else {
       const names = await ledger.names();
       const facts = await ledger.open();
@@ -71,7 +98,7 @@ abandon. A running call whose process was killed is in doubt only when its lease
         ...(groups.length === 0
           ? [describeNothing(joinNames(names), values, younger)]
           : groups.flatMap(pageOf)),
-        ...(await runningNow(ledger, values.tool, now)),
+        ...(await runningNow(ledger, running, now)),
       );
     }
     return values['exit-code'] && items.some((item) => needsDecision(item, now)) ? 1 : 0;
@@ -79,7 +106,16 @@ abandon. A running call whose process was killed is in doubt only when its lease
 });
 
 function needsDecision(item: RecordInfo, now: number): boolean {
-  return item.inDoubt && !rerunsByItself(item, now);
+  return hasDied(item) || (item.inDoubt && !rerunsByItself(item, now));
+}
+
+/** Of all that is listed, only such an attempt has a lease that runs. */
+function hasDied({ status, lapsed }: RecordInfo): boolean {
+  return status === 'running' && !lapsed;
+}
+
+function nameIn({ namespace, id }: RecordInfo): string {
+  return `${namespace} ${id}`;
 }
 
 /** Per group; a command lists the others. */
@@ -109,12 +145,13 @@ function groupLines(
   const open = members.filter(({ inDoubt }) => inDoubt);
   const name = `${contract}: ${error}${isOneNamespace ? '' : `  (${namespace})`}`;
   const more = members.length - maxMembers;
+  const states = members.some(hasDied) ? '--status running' : '--status in-doubt --status abandoned';
   return [
     printable(members.length === 1 ? name : `${members.length} × ${name}`),
     ...members.slice(0, maxMembers).flatMap((item) => [...entry(item, options, now), '']),
     ...(more > 0
       ? [
-          `  … and ${more} more: semel ls --status in-doubt --status abandoned --tool ${shellWord(contract)} -n ${members.length} ${options}`,
+          `  … and ${more} more: semel ls ${states} --tool ${shellWord(contract)} -n ${members.length} ${options}`,
         ]
       : []),
     ...(open.length > 1 && !isAgent() ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),
@@ -130,7 +167,12 @@ function newAdvice(group: Group, given: Set<string>, now: number): readonly stri
 }
 
 function entry(item: RecordInfo, options: string, now: number): readonly string[] {
-  const state = item.abandoned ? 'abandoned: nothing was dispatched' : 'in doubt';
+  const died = hasDied(item);
+  const state = item.abandoned
+    ? 'abandoned: nothing was dispatched'
+    : died
+      ? 'its process died after it had dispatched: in doubt'
+      : 'in doubt';
   const dispatched = item.lastDispatchedAt && `, dispatched ${item.lastDispatchedAt.toISOString()}`;
   const lines = [
     `  ${item.ref}  ${state} for ${formatDuration(ageMs(item, now))}`,
@@ -144,34 +186,62 @@ function entry(item: RecordInfo, options: string, now: number): readonly string[
   if (remoteRef !== undefined) lines.push(`    remote   ${remoteRef}`);
   if (rerunsByItself(item, now))
     lines.push('    nothing to decide: the next start of the job takes care of it');
-  else if (item.inDoubt && isAgent()) lines.push(`    ${personDecides}`);
-  else if (item.inDoubt) lines.push(`    decide   semel resolve ${item.ref} ${verdictToChoose} ${options}`);
+  else if ((item.inDoubt || died) && isAgent()) lines.push(`    ${personDecides}`);
+  else if (died) {
+    lines.push(
+      '    the next call notices and decides as its contract says; without one, say so, then decide:',
+    );
+    lines.push(`    decide   semel resolve ${item.ref} died ${options}`);
+  } else if (item.inDoubt) lines.push(`    decide   semel resolve ${item.ref} ${verdictToChoose} ${options}`);
   if (item.abandoned) lines.push('    nothing landed: repeat the call to execute it');
   return lines.map(printable);
 }
 
 const maxRunning = 5;
 
-/** Right after a crash nothing is in doubt yet: the lease of the dead process is not over. */
-async function runningNow(
-  ledger: Namespaces,
-  contract: string | undefined,
-  now: number,
-): Promise<readonly string[]> {
+function mayHaveLanded(record: RecordInfo, now: number): boolean {
+  if (isStep(record) || rerunsByItself({ ...record, inDoubt: true }, now)) return false;
+  return record.firstDispatchedAt !== undefined || record.doubt;
+}
+
+interface Running {
+  /** Dispatched by a process that is known to be gone: the ledger says so only when the next call or start notices. */
+  readonly died: readonly RecordInfo[];
+  readonly count: number;
+  readonly oldest: readonly RecordInfo[];
+  readonly isDead: (record: RecordInfo) => boolean;
+}
+
+async function findRunning(ledger: Namespaces, tool: string | undefined, now: number): Promise<Running> {
+  const died: RecordInfo[] = [];
   const oldest: RecordInfo[] = [];
   let count = 0;
-  const query = { status: 'running', ...(contract === undefined ? {} : { contract }) } as const;
+  const isDead = await deadHolders(ledger);
   for await (const semel of ledger.each())
-    for await (const record of everyRecord(semel, query)) {
-      if (record.lapsed || isJobLock(record)) continue;
-      count += 1;
-      oldest.push(record);
-      oldest.sort((a, b) => ageMs(b, now) - ageMs(a, now));
-      oldest.length = Math.min(oldest.length, maxRunning);
+    for (const contract of tool === undefined ? [undefined] : contractsOf(tool)) {
+      const query = { status: 'running', ...(contract === undefined ? {} : { contract }) } as const;
+      for await (const record of everyRecord(semel, query)) {
+        if (record.lapsed || isJobLock(record)) continue;
+        if (mayHaveLanded(record, now) && isDead(record)) {
+          died.push(record);
+          continue;
+        }
+        count += 1;
+        oldest.push(record);
+        oldest.sort((a, b) => ageMs(b, now) - ageMs(a, now));
+        oldest.length = Math.min(oldest.length, maxRunning);
+      }
     }
+  return { died, count, oldest, isDead };
+}
+
+async function runningNow(
+  ledger: Namespaces,
+  { count, oldest, isDead }: Running,
+  now: number,
+): Promise<readonly string[]> {
   const [first] = oldest;
   if (first === undefined) return [];
-  const isDead = await deadHolders(ledger);
   const endOf = (record: RecordInfo) =>
     isDead(record)
       ? 'whose process is gone: the next call or start notices'
