@@ -13,7 +13,7 @@ import type { Claim } from './claim.ts';
 import { isSameCode, mayRepeat, rerunWithin } from './doubt.ts';
 import type { Env } from './env.ts';
 import { Heartbeat, type Lease } from './heartbeat.ts';
-import { describeUnreadKey, learnKeyUse, reliesOnKey, trustedWindow } from './key-use.ts';
+import { describeUnreadKey, reliesOnKey, trustedWindow } from './key-use.ts';
 import { timeoutError } from './refusals.ts';
 import { type AttemptContext, type ContextSource, createContext } from './sending/context.ts';
 import { formatKey, type Requests, resendError } from './sending/requests.ts';
@@ -159,16 +159,16 @@ export class Attempt implements ContextSource, Lease, Timer {
 
   /**
    * A try is over, or is waited for no longer. Without a key it cannot have sent ours: its repeat would be a second effect.
-   * `outcome`: of what it may have sent.
+   * `mayHaveSent`: its effect may have landed.
    */
-  judgeKeyUse(outcome: 'unknown' | 'succeeded' | undefined, requests = this.#requests): void {
+  judgeKeyUse(mayHaveSent: boolean, requests = this.#requests): void {
     const { contract, keyUse } = this.call.tool;
     if (requests === undefined || !reliesOnKey(contract)) return;
     if (requests.hasGivenKey || this.isKeyPrepared) {
-      learnKeyUse(keyUse, 'read');
-    } else if (outcome !== undefined && requests.fates.length === 0) {
+      if (keyUse !== undefined) keyUse.isRead = true;
+    } else if (mayHaveSent && requests.fates.length === 0) {
       // A request through `ctx.fetch` was judged by the key that it carried, before it left.
-      learnKeyUse(keyUse, outcome);
+      if (keyUse !== undefined) keyUse.isUnread = true;
       if (!isRepeatable(contract.effect))
         this.#env.warn(describeUnreadKey(contract.name, contract.provider?.name ?? 'its provider'));
       if (this.record.keyed) this.record = { ...this.record, keyed: false };

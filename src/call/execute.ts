@@ -56,7 +56,7 @@ function execute(env: Env, attempt: Attempt, body: Body): Promise<Try> {
   const overrun = (reason: Error): Try => {
     const mayHaveLanded = attempt.record.dispatched && !isRepeatable(attempt.record.effect);
     if (mayHaveLanded) void waitForOverrun(env, attempt, effect);
-    if (mayHaveLanded) attempt.judgeKeyUse('unknown');
+    if (mayHaveLanded) attempt.judgeKeyUse(true);
     return {
       ending: { outcome: mayHaveLanded ? 'unknown' : 'released', because: reason.message },
       thrown: reason,

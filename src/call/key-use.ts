@@ -1,5 +1,6 @@
 // Whether a tool uses the key that its provider honours. A try that was given no key cannot have sent it, so the provider
-// would not know its repeat: such a try is in doubt, and once a tool was seen to make one, its claims do not count on the key.
+// would not know its repeat: such a try is in doubt. The claims of a tool that made one and was never seen to read a key do
+// not count on it. One that reads keys is trusted: a try of it without a key may have had nothing to send.
 
 import type { Contract } from '../core/contract/contract.ts';
 
@@ -7,11 +8,11 @@ import type { Contract } from '../core/contract/contract.ts';
 export interface KeyUse {
   /** A try was given a key. */
   isRead: boolean;
-  /** `maybe`: a try without a key failed, perhaps before it sent anything. `surely`: one succeeded. */
-  unread: 'no' | 'maybe' | 'surely';
+  /** A try without a key may have sent something. */
+  isUnread: boolean;
 }
 
-export const newKeyUse = (): KeyUse => ({ isRead: false, unread: 'no' });
+export const newKeyUse = (): KeyUse => ({ isRead: false, isUnread: false });
 
 interface Keyed {
   readonly contract: Contract;
@@ -28,15 +29,8 @@ export function trustedWindow({ contract, keyUse }: Keyed): number | null {
   return keyUse !== undefined && ignoresKey(keyUse) ? null : contract.rerunWithinMs;
 }
 
-function ignoresKey({ isRead, unread }: KeyUse): boolean {
-  return unread === 'surely' || (unread === 'maybe' && !isRead);
-}
-
-export function learnKeyUse(keyUse: KeyUse | undefined, seen: 'read' | 'unknown' | 'succeeded'): void {
-  if (keyUse === undefined) return;
-  if (seen === 'read') keyUse.isRead = true;
-  else if (seen === 'succeeded') keyUse.unread = 'surely';
-  else if (keyUse.unread === 'no') keyUse.unread = 'maybe';
+function ignoresKey({ isRead, isUnread }: KeyUse): boolean {
+  return isUnread && !isRead;
 }
 
 export function describeUnreadKey(name: string, provider: string): string {

@@ -63,7 +63,7 @@ export function judgeTry(attempt: Attempt, ended: Try, requests?: Requests): Try
   const { outcome } = ended.ending;
   // An effect that it found was not sent by it.
   const isSent = outcome === 'unknown' || (outcome === 'succeeded' && ended.thrown === undefined);
-  attempt.judgeKeyUse(isSent ? outcome : undefined, requests);
+  attempt.judgeKeyUse(isSent, requests);
   return ended;
 }
 

@@ -235,6 +235,27 @@ describe('a run that reads its key', () => {
     expect(await tool.try({ order: 3 })).toMatchObject({ error: { code: 'IN_DOUBT', retriable: true } });
   });
 
+  test('is trusted after a call that had nothing to send', async () => {
+    const pay = payments();
+    const { semel } = rig();
+    const run: Run = (_, ctx, { order }) => (order === 2 ? 'nothing to refund' : pay.send(ctx.key));
+    const tool = refund(semel, pay, run);
+    await tool.try({ order: 1 });
+    expect(await tool({ order: 2 })).toBe('nothing to refund');
+    for (const order of [1, 3])
+      expect(await tool.try({ order })).toMatchObject({ error: { code: 'IN_DOUBT', retriable: true } });
+  });
+
+  test('is trusted again once it has read it, where its first call had nothing to send', async () => {
+    const pay = payments();
+    const { semel } = rig();
+    const run: Run = (_, ctx, { order }) => (order === 1 ? 'nothing to refund' : pay.send(ctx.key));
+    const tool = refund(semel, pay, run);
+    await tool({ order: 1 });
+    expect(await tool.try({ order: 2 })).toMatchObject({ error: { code: 'IN_DOUBT', retriable: false } });
+    expect(await tool.try({ order: 3 })).toMatchObject({ error: { code: 'IN_DOUBT', retriable: true } });
+  });
+
   test('or sends nothing, and says so, is not suspected', async () => {
     const { semel, warnings } = rig();
     const tool = refund(semel, payments(), () => {
