@@ -1,7 +1,7 @@
 // In doubt: what needs a person, grouped by tool and error, because what has one cause can be decided at once. The server counts the
 // first 10,000, of all tools or of the chosen one, and the page says when there may be more. Of the records, the first are shown.
 
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { RecordInfo } from '../answers.ts';
 import { get, useData } from '../api.ts';
 import { Ago, Badge, Empty, errorOf, Head, Load, Problem, sinceOf, Text } from '../parts.tsx';
@@ -17,6 +17,8 @@ interface Group {
   readonly count: number;
   /** There may be more: not all of them were counted. */
   readonly isLeast: boolean;
+  /** Changes with the records that were counted, and with nothing else. */
+  readonly version: string;
   /** Those that were read so far. */
   readonly members: readonly RecordInfo[];
 }
@@ -46,10 +48,10 @@ function groupsOf(
 ): readonly Group[] {
   const groups = new Map<
     string,
-    { contract: string; error: string; count?: number; members: RecordInfo[] }
+    { contract: string; error: string; refs?: readonly string[]; members: RecordInfo[] }
   >();
   for (const { contract, error: text, refs } of counted?.groups ?? [])
-    groups.set(`${contract}\n${text}`, { contract, error: text, count: refs.length, members: [] });
+    groups.set(`${contract}\n${text}`, { contract, error: text, refs, members: [] });
   for (const item of items) {
     const [contract, text] = [item.contract, errorOf(item)];
     const name = `${contract}\n${text}`;
@@ -59,10 +61,11 @@ function groupsOf(
   }
   return [...groups.values()]
     .filter((each) => (tool ?? each.contract) === each.contract && (error ?? each.error) === each.error)
-    .map(({ count, members, ...group }) => ({
+    .map(({ refs, members, ...group }) => ({
       ...group,
-      count: Math.max(count ?? 0, members.length),
-      isLeast: count === undefined || counted?.isCut === true,
+      count: Math.max(refs?.length ?? 0, members.length),
+      isLeast: refs === undefined || counted?.isCut === true,
+      version: (refs ?? members.map(({ ref }) => ref)).join(),
       members: members.sort(byAge),
     }))
     .sort((a, b) => b.count - a.count);
@@ -71,10 +74,14 @@ function groupsOf(
 const countOf = ({ count, isLeast }: Group) => `${count.toLocaleString('en')}${isLeast ? '+' : ''}`;
 
 /** All of a group, page by page. */
-async function readGroup({ contract, error }: Group, namespace: string): Promise<readonly RecordInfo[]> {
+async function readGroup(
+  { contract, error }: Pick<Group, 'contract' | 'error'>,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<readonly RecordInfo[]> {
   const found: RecordInfo[] = [];
   for (let after: string | undefined; ; ) {
-    const page = await get<Page>('/v1/doubts', { tool: contract, limit: '500', after }, namespace);
+    const page = await get<Page>('/v1/doubts', { tool: contract, limit: '500', after }, namespace, signal);
     found.push(...page.items.filter((item) => errorOf(item) === error));
     if (page.next === undefined) return found.sort(byAge);
     after = page.next;
@@ -104,12 +111,20 @@ export function Doubts({ namespace, params, mayDecide }: ViewProps) {
     () => groupsOf(counted.data, loaded.data?.items ?? [], tool, error),
     [counted.data, loaded.data, tool, error],
   );
+  const stop = useRef<AbortController | undefined>(undefined);
+  useEffect(() => () => stop.current?.abort(), [tool, error]);
   const decideAll = (group: Group) => {
+    stop.current?.abort();
+    stop.current = new AbortController();
+    const { signal } = stop.current;
     setProblem(undefined);
     setReading(group);
-    readGroup(group, namespace)
-      .then((records) => setDeciding(records.filter(({ inDoubt }) => inDoubt)), setProblem)
-      .finally(() => setReading(undefined));
+    readGroup(group, namespace, signal)
+      .then(
+        (records) => signal.aborted || setDeciding(records.filter(({ inDoubt }) => inDoubt)),
+        (failed: Error) => signal.aborted || setProblem(failed),
+      )
+      .finally(() => setReading((now) => (now === group ? undefined : now)));
   };
   return (
     <>
@@ -190,14 +205,23 @@ function GroupCard(props: {
   readonly onDecideAll: (group: Group) => void;
 }) {
   const { group, namespace, mayDecide, isReading, onDecide, onDecideAll } = props;
-  const { contract, error, count } = group;
+  const { contract, error, count, version } = group;
   const [isOpen, setOpen] = useState(false);
   const [whole, setWhole] = useState<readonly RecordInfo[] | undefined>(undefined);
   const isPart = group.isLeast || group.members.length < count;
   useEffect(() => {
-    if (isOpen && isPart) readGroup(group, namespace).then(setWhole, () => undefined);
-    else setWhole(undefined);
-  }, [isOpen, group]);
+    if (!isOpen || !isPart) {
+      setWhole(undefined);
+      return undefined;
+    }
+    const stop = new AbortController();
+    const { signal } = stop;
+    readGroup({ contract, error }, namespace, signal).then(
+      (records) => signal.aborted || setWhole(records),
+      () => undefined,
+    );
+    return () => stop.abort();
+  }, [isOpen, isPart, contract, error, version, namespace]);
   const members = whole ?? group.members;
   const shown = isOpen ? members : members.slice(0, shownAtFirst);
   return (

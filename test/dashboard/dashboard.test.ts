@@ -521,6 +521,32 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     expect(await page.locator('.empty').count()).toBe(0);
   });
 
+  test('an open group is read again when it has changed, and not for other writes', async () => {
+    await fillCrowd(path, 150, 'retail');
+    const { page } = await open('/doubts?ns=retail');
+    let read = 0;
+    const count = () => page.locator('.group .count').first().textContent();
+    page.on('request', (request) => {
+      if (request.url().includes('limit=500')) read += 1;
+    });
+    await page.locator('.live.on').waitFor();
+    const before = Number(await count());
+    await page.locator('button', { hasText: `Show all ${before}` }).click();
+    const rows = () => page.locator('.group').first().locator('.rows li').count();
+    await expect.poll(rows).toBe(before);
+    expect(read).toBe(1);
+    const semel = createSemel({ store: sqliteStore({ path }), namespace: 'retail', prune: false });
+    const again = page.waitForResponse((response) => response.url().includes('limit=100'));
+    await semel.once('mail', 'x', {}, () => 'sent');
+    await again;
+    const { items } = await semel.doubts.list({ limit: 1_000 });
+    const one = items.find(({ error }) => error?.message === 'socket hang up')!;
+    await semel.doubts.resolve(one.ref, 'landed', { by: 'a colleague' });
+    await semel.close();
+    await expect.poll(rows).toBe(before - 1);
+    expect(read).toBe(2);
+  });
+
   test('a slow answer arrives while the ledger is written to, and is asked for again', async () => {
     const { page } = await open('/overview?ns=shop');
     let asked = 0;

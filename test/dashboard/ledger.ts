@@ -100,8 +100,8 @@ export async function fillNow(path: string, { isHarmless = false }: Today = {}):
 }
 
 /** Many doubts of two kinds, in a namespace of their own. */
-export async function fillCrowd(path: string, count: number): Promise<void> {
-  const semel = createSemel({ store: sqliteStore({ path }), namespace: 'wholesale', prune: false });
+export async function fillCrowd(path: string, count: number, namespace = 'wholesale'): Promise<void> {
+  const semel = createSemel({ store: sqliteStore({ path }), namespace, prune: false });
   const refund = semel.tool({
     name: 'refund',
     effect: 'irreversible',
