@@ -120,6 +120,22 @@ test('what a person gave up may have landed: retry makes it an open question, an
   expect(at.lines('sent')).toEqual([]);
 });
 
+test('a row whose doubt is decided says when it is tried, and retry does it at once', async () => {
+  const at = await staged('eve');
+  at.file('tools.mjs', tools.replace("to === 'nobody'", 'true').replace('new Rejected(', 'new Error('));
+  await at.semel('outbox', 'drain', './tools.mjs');
+  expect((await at.semel('outbox', 'ls')).stdout).toMatch(/^1 .* in doubt .*\nTo decide/);
+  const [doubt] = (await at.semel('doubt', '--json')).stdout.match(/[0-9a-z]+@\d+/) ?? [];
+  expect((await at.semel('resolve', String(doubt), 'run-again')).code).toBe(0);
+  const { stdout } = await at.semel('outbox', 'ls');
+  expect(stdout).toMatch(/^1 .* {2}decided: next try in .* \(at once: semel outbox retry 1\) /);
+  expect(stdout).not.toMatch(/in doubt|To decide/);
+  at.file('tools.mjs', tools);
+  expect((await at.semel('outbox', 'retry', '1')).code).toBe(0);
+  expect((await at.semel('outbox', 'drain', './tools.mjs')).code).toBe(0);
+  expect(at.lines('sent')).toEqual(['eve']);
+});
+
 test('what a person gave up may have landed: once its record is gone, retry asks first', async () => {
   const at = await staged('eve');
   at.file('tools.mjs', tools.replace("to === 'nobody'", 'true').replace('new Rejected(', 'new Error('));

@@ -68,7 +68,7 @@ export default command({
         throw new SemelError('STORE_UNSAFE', 'This ledger has no outbox.', {
           next: 'Only SQLite and Postgres ledgers have one: --store sqlite:… or --store postgres://…',
         });
-      if (isListed) return await list(outbox, listed[word], values);
+      if (isListed) return await list(store, outbox, listed[word], values);
       return await decide(store, outbox, word, await findRow(outbox, number), values);
     } finally {
       await store.close();
@@ -84,7 +84,12 @@ interface Choice {
   readonly yes: boolean | undefined;
 }
 
-async function list(outbox: Outbox, state: OutboxState | undefined, values: Choice): Promise<number> {
+async function list(
+  store: Store,
+  outbox: Outbox,
+  state: OutboxState | undefined,
+  values: Choice,
+): Promise<number> {
   const limit = Number(values.limit ?? 100);
   if (!Number.isSafeInteger(limit) || limit < 1)
     throw usageError('outbox', '--limit must be a whole number from 1');
@@ -94,10 +99,21 @@ async function list(outbox: Outbox, state: OutboxState | undefined, values: Choi
     return 0;
   }
   if (rows.length === 0) print(state === undefined ? 'Nothing is staged.' : `Nothing is ${state}.`);
-  for (const row of rows) print(line(row));
-  if (rows.some((row) => row.state === 'in doubt')) print('To decide what is in doubt: semel doubt');
+  let isAnyOpen = false;
+  for (const row of rows) {
+    const isOpen = row.state === 'in doubt' && !(await isDecided(store, row));
+    isAnyOpen ||= isOpen;
+    print(row.state === 'in doubt' && !isOpen ? decidedLine(row) : line(row));
+  }
+  if (isAnyOpen) print('To decide what is in doubt: semel doubt');
   if (rows.length === limit) print(`These are the first ${limit}. For more: --limit ${limit * 10}`);
   return 0;
+}
+
+/** Its record is free to run again, and a relay has not looked at the row since. */
+async function isDecided(store: Store, row: OutboxRow): Promise<boolean> {
+  const record = await store.read(row.namespace, row.key);
+  return record?.status === 'released' && !record.expired && !mayLandTwice(row, record);
 }
 
 async function decide(
@@ -221,7 +237,12 @@ function goneError(n: number): SemelError {
   });
 }
 
-function line(row: OutboxRow): string {
+function decidedLine(row: OutboxRow): string {
+  const next = row.dueAt > Date.now() ? relative(new Date(row.dueAt)) : 'now';
+  return line({ ...row, reason: null }, `decided: next try ${next} (at once: semel outbox retry ${row.n})`);
+}
+
+function line(row: OutboxRow, state: string = row.state): string {
   const group = row.group === null ? '' : `  group ${row.group}`;
   const tries = row.tries === 0 ? '' : `  ${row.tries} tries`;
   const behind = row.state === 'waiting' && row.behind != null ? `  behind row ${row.behind}` : '';
@@ -233,7 +254,7 @@ function line(row: OutboxRow): string {
   const read = readArgs(row);
   const args = 'args' in read ? `  ${oneLine(read.args, 60)}` : '';
   return printable(
-    `${row.n}  ${row.namespace}  ${row.contract}${args}  ${row.state}${due}  staged ${age}${group}${behind}${tries}${reason}`,
+    `${row.n}  ${row.namespace}  ${row.contract}${args}  ${state}${due}  staged ${age}${group}${behind}${tries}${reason}`,
   );
 }
 
