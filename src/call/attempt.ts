@@ -153,6 +153,11 @@ export class Attempt implements ContextSource, Lease, Timer {
     return made;
   }
 
+  /** The requests of a try whose context was not made by `context`. */
+  follow(requests: Requests): void {
+    this.#requests = requests;
+  }
+
   get #ownKey(): string {
     return formatKey(this.provider, this.namespace, this.recordKey, this.providerKeyFence);
   }
@@ -161,8 +166,9 @@ export class Attempt implements ContextSource, Lease, Timer {
    * A try is over, or is waited for no longer. Without a key it cannot have sent ours: its repeat would be a second effect.
    * `mayHaveSent`: its effect may have landed.
    */
-  judgeKeyUse(mayHaveSent: boolean, requests = this.#requests): void {
+  judgeKeyUse(mayHaveSent: boolean): void {
     const { contract, keyUse } = this.call.tool;
+    const requests = this.#requests;
     if (requests === undefined || !reliesOnKey(contract)) return;
     if (requests.hasGivenKey || this.isKeyPrepared) {
       if (keyUse !== undefined) keyUse.isRead = true;

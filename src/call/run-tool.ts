@@ -59,11 +59,11 @@ export function runTool(env: Env, attempt: Attempt): Promise<Try> {
 }
 
 /** What it sent without a key may not be sent again, whatever the contract says of the provider. */
-export function judgeTry(attempt: Attempt, ended: Try, requests?: Requests): Try {
+export function judgeTry(attempt: Attempt, ended: Try): Try {
   const { outcome } = ended.ending;
   // An effect that it found was not sent by it.
   const isSent = outcome === 'unknown' || (outcome === 'succeeded' && ended.thrown === undefined);
-  attempt.judgeKeyUse(isSent, requests);
+  attempt.judgeKeyUse(isSent);
   return ended;
 }
 

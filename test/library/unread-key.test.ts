@@ -355,3 +355,17 @@ test('what is only observed without a key is not run again once calls are enforc
   expect(await refund(made.another(), pay, byOwnClient).try({ order: 1 })).toMatchObject(doubt);
   expect(pay.effects.size).toBe(1);
 });
+
+test('nor is what hangs past its timeout while it is only observed', async () => {
+  const pay = payments();
+  const made = rig();
+  const hang: Run = () => {
+    pay.effects.add(randomUUID());
+    return new Promise(() => undefined);
+  };
+  void refund(made.semel, pay, hang, { mode: 'observe', timeout: '30s' }).try({ order: 1 });
+  while (pay.effects.size === 0) await rest();
+  await made.clock.advance(60_000);
+  expect(await refund(made.another(), pay, byOwnClient).try({ order: 1 })).toMatchObject(doubt);
+  expect(pay.effects.size).toBe(1);
+});

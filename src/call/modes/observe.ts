@@ -99,8 +99,10 @@ async function record(
       enterStep: () => attempt.dispatchUnrecorded().catch(() => undefined),
       note: (ref) => attempt.note(ref),
     });
+    // Before the effect: it may run on past the timeout.
+    attempt.follow(bare.requests);
     effect = bare.run();
-    const judged = (ended: Try) => judgeTry(attempt, ended, bare.requests);
+    const judged = (ended: Try) => judgeTry(attempt, ended);
     try {
       const value = await effect;
       // The caller gets it all the same.
