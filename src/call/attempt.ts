@@ -172,7 +172,7 @@ export class Attempt implements ContextSource, Lease, Timer {
     if (requests === undefined || !reliesOnKey(contract)) return;
     if (requests.hasGivenKey || this.isKeyPrepared) {
       if (keyUse !== undefined) keyUse.isRead = true;
-    } else if (mayHaveSent && requests.fates.length === 0) {
+    } else if (mayHaveSent && !requests.hasCheckedKey) {
       // A request through `ctx.fetch` was judged by the key that it carried, before it left.
       if (keyUse !== undefined) keyUse.isUnread = true;
       if (!isRepeatable(contract.effect))

@@ -266,6 +266,19 @@ describe('a run that reads its key', () => {
   });
 });
 
+test('a request that `ctx.fetch` refused does not stand for the one that its own client sent', async () => {
+  const pay = payments();
+  const { semel, warnings } = rig();
+  const run: Run = async (_, ctx) => {
+    await ctx.fetch('https://log.invalid/refunds', { method: 'POST' }).catch(() => undefined);
+    return pay.send();
+  };
+  const tool = refund(semel, pay, run);
+  for (let call = 1; call <= 2; call += 1) expect(await tool.try({ order: 1 })).toMatchObject(doubt);
+  expect(pay.effects.size).toBe(1);
+  expect(told(warnings)).toHaveLength(1);
+});
+
 test('sends the first words again, also where this process has seen no key read', async () => {
   const first = rig();
   const sent: string[] = [];

@@ -49,6 +49,7 @@ export class Requests {
   #identifying: Promise<unknown> | undefined;
   #isOver = false;
   #hasGivenKey = false;
+  #hasCheckedKey = false;
   #counted: Counted | undefined;
   /** Headers of the last answer. */
   headers: Headers | undefined;
@@ -113,6 +114,11 @@ export class Requests {
     return this.#hasGivenKey;
   }
 
+  /** A request was about to leave, with our key or another one. One that was refused before says nothing about keys. */
+  get hasCheckedKey(): boolean {
+    return this.#hasCheckedKey;
+  }
+
   /** What starts after the end of the try would not be part of how it is judged. */
   throwIfOver(): void {
     if (this.#isOver) throw runOverError();
@@ -171,6 +177,7 @@ export class Requests {
       this.keyFor(own.number === 1 ? undefined : `#${own.number}`),
     );
     stop.throwIfRequested();
+    this.#hasCheckedKey = true;
     const unkeyedHost = isOurs ? undefined : new URL(given.url).host;
     await this.dispatch(unkeyedHost);
     // Until the response or an error says more.
