@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type BatcherOptions, batcher } from './batcher.ts';
+import { type BatcherOptions, batcher, unanswered } from './batcher.ts';
 
 type Flush = BatcherOptions<string, string>['flush'];
 
@@ -243,4 +243,34 @@ test('drained waits for queued and running requests, but not for ever', async ()
   expect(isDrained).toBe(false);
   commits[0]?.();
   await Promise.all([answer, drained]);
+});
+
+test('after a failure, an item that is sent again does not join the one that failed its batch', async () => {
+  const seen = new Set<string>();
+  let flushes = 0;
+  const queue = batcher<string, string>({
+    judge: (error) => ({ error, concernsAll: false }),
+    async flush(take) {
+      const pieces = take();
+      flushes += 1;
+      if (flushes > 50) return pieces.map(() => 'never answered');
+      // As in a store: each is looked at first, then written; a failure forgets what was seen.
+      if (!pieces.every((piece) => seen.has(piece))) {
+        for (const piece of pieces) seen.add(piece);
+        return pieces.map(() => unanswered);
+      }
+      if (!pieces.includes('bad')) return pieces.map((piece) => `${piece}!`);
+      for (const piece of pieces) seen.delete(piece);
+      throw new Error('cannot store bad');
+    },
+  });
+  const answers = await Promise.allSettled(
+    ['a', 'b', 'bad', 'c'].map((piece) => queue.add('claiming', piece)),
+  );
+  expect(answers.map((answer) => (answer.status === 'fulfilled' ? answer.value : answer.status))).toEqual([
+    'a!',
+    'b!',
+    'rejected',
+    'c!',
+  ]);
 });

@@ -113,7 +113,7 @@ export function batcher<Item, Answer>({
     };
     try {
       const answers = await flush(takeBatch);
-      deliver(batch ?? [], answers);
+      sendAgain(deliver(batch ?? [], answers));
     } catch (error) {
       // The store failed before it took a batch: everything queued fails.
       if (batch === undefined) isStarting = false;
@@ -130,29 +130,38 @@ export function batcher<Item, Answer>({
       return;
     }
     const middle = batch.length >> 1;
-    for (const half of [batch.slice(0, middle), batch.slice(middle)]) {
+    for (const half of [batch.slice(0, middle), batch.slice(middle)]) await flushAlone(half);
+  }
+
+  /** Until all are answered: in the queue they would join the item again that has failed them. */
+  async function flushAlone(half: readonly Entry<Item, Answer>[]): Promise<void> {
+    for (let rest = half; rest.length > 0; ) {
+      const batch = rest;
       try {
-        deliver(half, await flush(() => half.map(({ item }) => item)));
+        rest = deliver(batch, await flush(() => batch.map(({ item }) => item)));
       } catch (again) {
-        await bisect(half, again);
+        return bisect(batch, again);
       }
     }
   }
 
+  /** Returns those that must be sent again. */
   function deliver(
     batch: readonly Entry<Item, Answer>[],
     answers: readonly (Answer | typeof unanswered)[],
-  ): void {
-    // From the end, so that items that are sent again keep their order.
-    for (let index = batch.length - 1; index >= 0; index -= 1) {
-      const entry = batch[index] as Entry<Item, Answer>;
-      const answer = answers[index] as Answer | typeof unanswered;
-      if (answer === unanswered) queues[entry.urgency].unshift(entry);
-    }
+  ): readonly Entry<Item, Answer>[] {
+    const again: Entry<Item, Answer>[] = [];
     for (const [index, entry] of batch.entries()) {
       const answer = answers[index] as Answer | typeof unanswered;
-      if (answer !== unanswered) entry.resolve(answer);
+      if (answer === unanswered) again.push(entry);
+      else entry.resolve(answer);
     }
+    return again;
+  }
+
+  /** In front, in their order. */
+  function sendAgain(entries: readonly Entry<Item, Answer>[]): void {
+    for (const entry of entries.toReversed()) queues[entry.urgency].unshift(entry);
   }
 
   function waiting(): number {
