@@ -726,6 +726,10 @@ DECLARE
   highest bigint;
   taken integer;
   probes bigint[];
+  answering bigint[];
+  part bigint[];
+  size integer;
+  held bigint[] := '{}';
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
@@ -750,23 +754,50 @@ BEGIN
   IF EXISTS (SELECT FROM pg_locks l WHERE l.relation = 'semel.outbox'::regclass AND l.mode = 'RowExclusiveLock'
     AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
     AND l.pid IS DISTINCT FROM pg_backend_pid()) THEN
-    WITH probed AS (
-      INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, call)
-        SELECT 0, 0, 0, r.namespace, r.key, '', '', '' FROM json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+    SELECT coalesce(array_agg(r.revision ORDER BY r.namespace, r.key), '{}') INTO answering FROM json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint)
         JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
-        WHERE a.status IS NULL AND r.status IN (1, 2) ORDER BY 4, 5
-        ON CONFLICT (namespace, key) DO NOTHING RETURNING n
-    ) SELECT array_agg(p.n) INTO probes FROM probed p;
-    DELETE FROM semel.outbox o WHERE o.n = ANY (probes);
+        WHERE a.status IS NULL AND r.flags & 3::smallint > 1
+      AND (r.status = 1 OR r.status = 2 AND strpos(r.more, '"doubtFence":') > 0);
+    size := cardinality(answering);
+  WHILE cardinality(answering) > 0 LOOP
+    part := answering[1:size];
+    BEGIN
+      -- Waits for a transaction that has staged the intent and is still open.
+      WITH probed AS (
+        INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, call)
+          SELECT 0, 0, 0, r.namespace, r.key, '', '', '' FROM json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint)
+        JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
+        WHERE a.status IS NULL AND r.flags & 3::smallint > 1
+      AND (r.status = 1 OR r.status = 2 AND strpos(r.more, '"doubtFence":') > 0) AND r.revision = ANY (part)
+          ORDER BY 4, 5 ON CONFLICT (namespace, key) DO NOTHING RETURNING n
+      ) SELECT array_agg(p.n) INTO probes FROM probed p;
+      DELETE FROM semel.outbox o WHERE o.n = ANY (probes);
+      answering := answering[cardinality(part) + 1:];
+      size := size * 2;
+    EXCEPTION WHEN lock_not_available THEN
+      IF cardinality(part) = 1 THEN
+        held := held || part;
+        answering := answering[2:];
+      END IF;
+      size := greatest(cardinality(part) / 2, 1);
+      -- The first step has waited for those that end soon.
+      PERFORM set_config('lock_timeout', '1ms', true);
+    END;
+  END LOOP;
+  IF size > 0 THEN
+    PERFORM set_config('lock_timeout', '50ms', true);
+  END IF;
   END IF;
   WITH gone AS (
     DELETE FROM semel.records r USING json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint, types text)
     WHERE a.status IS NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
-      AND NOT EXISTS (SELECT FROM semel.outbox w WHERE w.namespace = r.namespace AND w.key = r.key AND w.staged < r.expires)
+      AND NOT EXISTS (SELECT FROM semel.outbox w WHERE w.namespace = r.namespace AND w.key = r.key AND w.staged < r.expires) AND r.revision <> ALL (held)
     RETURNING r.fence, r.namespace, r.key, a.types
   ), buried AS (
     UPDATE semel.records r SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, sum = a.sum, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
@@ -884,6 +915,9 @@ DECLARE
   spoilt bigint[] := '{}';
   landed bigint[];
   failed bigint[];
+  former bigint[];
+  part bigint[];
+  size integer;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
@@ -939,36 +973,53 @@ BEGIN
     END IF;
   END IF;
   
-  IF EXISTS (SELECT FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+  SELECT coalesce(array_agg(a.revision ORDER BY t.namespace, t.key), '{}') INTO former
+    FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint) JOIN semel.records t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old
-    WHERE a.status = 0 AND t.status IN (1, 2)) THEN
-    -- Waits for a transaction that has staged the intent and is still open.
-    WITH probed AS (
-      INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, call)
-        SELECT 0, 0, 0, t.namespace, t.key, '', '', '' FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      args text, content text, result text, asker text, more text, old bigint) JOIN semel.records t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.status = 0 AND t.flags & 3::smallint > 1
+      AND (t.status = 1 OR t.status = 2 AND strpos(t.more, '"doubtFence":') > 0);
+  size := cardinality(former);
+  WHILE cardinality(former) > 0 LOOP
+    part := former[1:size];
+    BEGIN
+      -- Waits for a transaction that has staged the intent and is still open.
+      WITH probed AS (
+        INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, call)
+          SELECT 0, 0, 0, t.namespace, t.key, '', '', '' FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint) JOIN semel.records t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old
-        WHERE a.status = 0 AND t.status IN (1, 2)
-        ON CONFLICT (namespace, key) DO NOTHING RETURNING n
-    ) SELECT array_agg(p.n) INTO landed FROM probed p;
-    DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
-    DELETE FROM semel.outbox o USING json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      args text, content text, result text, asker text, more text, old bigint) JOIN semel.records t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.status = 0 AND t.flags & 3::smallint > 1
+      AND (t.status = 1 OR t.status = 2 AND strpos(t.more, '"doubtFence":') > 0) WHERE a.revision = ANY (part)
+          ORDER BY 4, 5 ON CONFLICT (namespace, key) DO NOTHING RETURNING n
+      ) SELECT array_agg(p.n) INTO landed FROM probed p;
+      DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
+      DELETE FROM semel.outbox o USING json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint), semel.records t
-      WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.status = 0 AND t.status = 1 AND t.flags & 3::smallint > 1
-      AND o.namespace = t.namespace AND o.key = t.key AND o.staged < t.expires AND (o.fingerprint IS NULL OR strpos(t.more, concat('"fingerprint":"', o.fingerprint, '"')) > 0)
+        WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.status = 0 AND t.flags & 3::smallint > 1
+      AND (t.status = 1 OR t.status = 2 AND strpos(t.more, '"doubtFence":') > 0) AND a.revision = ANY (part) AND o.namespace = t.namespace AND o.key = t.key AND o.staged < t.expires AND t.status = 1 AND (o.fingerprint IS NULL OR strpos(t.more, concat('"fingerprint":"', o.fingerprint, '"')) > 0)
       AND (o.caller IS NULL) = (coalesce(json_array_length(t.asker::json), 0) < 6)
       AND (o.caller IS NULL OR right(t.asker, length(o.caller) + 3) = concat('"', o.caller, '"]'));
-    UPDATE semel.outbox o SET generation = coalesce(substring(t.more FROM '"generation":([0-9]+)')::bigint, t.fence) FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      UPDATE semel.outbox o SET generation = coalesce(substring(t.more FROM '"generation":([0-9]+)')::bigint, t.fence) FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint), semel.records t
-      WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.status = 0 AND t.flags & 3::smallint > 1 AND o.generation IS NULL
-      AND o.namespace = t.namespace AND o.key = t.key AND o.staged < t.expires
-      AND (o.fingerprint = 'strict' OR (o.fingerprint IS NULL OR strpos(t.more, concat('"fingerprint":"', o.fingerprint, '"')) > 0)
+        WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.status = 0 AND t.flags & 3::smallint > 1
+      AND (t.status = 1 OR t.status = 2 AND strpos(t.more, '"doubtFence":') > 0) AND a.revision = ANY (part) AND o.namespace = t.namespace AND o.key = t.key AND o.staged < t.expires AND o.generation IS NULL AND (o.fingerprint = 'strict' OR (o.fingerprint IS NULL OR strpos(t.more, concat('"fingerprint":"', o.fingerprint, '"')) > 0)
       AND (o.caller IS NULL) = (coalesce(json_array_length(t.asker::json), 0) < 6)
-      AND (o.caller IS NULL OR right(t.asker, length(o.caller) + 3) = concat('"', o.caller, '"]')))
-      AND (t.status = 1 OR t.status = 2 AND strpos(t.more, '"doubtFence":') > 0);
+      AND (o.caller IS NULL OR right(t.asker, length(o.caller) + 3) = concat('"', o.caller, '"]')));
+      former := former[cardinality(part) + 1:];
+      size := size * 2;
+    EXCEPTION WHEN lock_not_available THEN
+      IF cardinality(part) = 1 THEN
+        spoilt := spoilt || part;
+        former := former[2:];
+      END IF;
+      size := greatest(cardinality(part) / 2, 1);
+      -- The first step has waited for those that end soon.
+      PERFORM set_config('lock_timeout', '1ms', true);
+    END;
+  END LOOP;
+  IF size > 0 THEN
+    PERFORM set_config('lock_timeout', patience, true);
   END IF;
 WITH written AS (
     UPDATE semel.records t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, sum = a.sum, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,

@@ -422,9 +422,9 @@ function lockedError(): SemelError {
 function swallowedError(): SemelError {
   return new SemelError(
     'IN_FLIGHT',
-    'The record was not written although it is not locked: a trigger or rule of its table may suppress writes, or the clock of the server was set back.',
+    'The record was not written although it is not locked: an open transaction may have staged it in the outbox, a trigger or rule of its table may suppress writes, or the clock of the server was set back.',
     {
-      next: 'Nothing was run. Check the triggers and rules of the table `records`, and the clock of the server.',
+      next: 'Nothing was run. Look for a transaction that stays open; check the triggers and rules of the table `records`, and the clock of the server.',
     },
   );
 }

@@ -7,7 +7,12 @@ import {
   byKey,
   declarations,
   dropOldEvents,
+  eachHalf,
+  isGivenUp,
+  isOnce,
+  mayAnswerRows,
   names,
+  probe,
   settings,
   standing,
   values,
@@ -112,16 +117,12 @@ const isIntentOf = (record: string) =>
       AND (o.caller IS NULL) = (coalesce(json_array_length(${record}.asker::json), 0) < 6)
       AND (o.caller IS NULL OR right(${record}.asker, length(o.caller) + 3) = concat('"', o.caller, '"]'))`;
 
-/** A repeatable write (by the two lowest flags) is a write of its own each time, and leaves the outbox alone. */
-const isOnce = (record: string) => `${record}.flags & 3::smallint > 1`;
-
 /** What a record says that is over, or that a person has just forgotten, is not about what was staged since. */
 const isLive = (record: string) =>
   `(${record}.expires IS NULL OR ${record}.expires > now OR ${record}.flags & ${keptFlag}::smallint > 0)`;
 
 const lifeOf = (record: string) =>
   `coalesce(substring(${record}.more FROM '"generation":([0-9]+)')::bigint, ${record}.fence)`;
-const isGivenUp = (record: string) => `strpos(${record}.more, '"doubtFence":') > 0`;
 
 /**
  * `landed` are rows of the outbox that go, `failed` those that are dead. Relays lock rows for an instant; nobody waits longer
@@ -146,30 +147,29 @@ const follow = (condition: string, also: string) => `IF ${condition} THEN
       DELETE FROM semel.outbox o WHERE o.n IN (SELECT l.n FROM semel.outbox l WHERE l.n = ANY (landed) FOR UPDATE SKIP LOCKED);
     END;
   END IF;`;
+/** A new life replaces a record that may answer for a row of the outbox. */
+const leaves = `${still} AND a.status = ${statusCode('running')} AND ${mayAnswerRows('t')}`;
+/** Some of these, and the rows that were staged in time. */
+const left = `${leaves} AND a.revision = ANY (part) AND o.namespace = t.namespace AND o.key = t.key AND o.staged < t.expires`;
+
 /**
  * Before an expired record makes room for a new life. A row may still wait that it did not take along: it was not committed yet,
  * or locked. What landed takes it along now; what may have landed, or only a relay could compare, marks it with the former life.
+ * A record whose row another transaction holds is not written, and its call tries again later.
  */
 const leaveFormer = `
-  IF EXISTS (SELECT FROM ${rest} JOIN semel.records t ON ${still}
-    WHERE a.status = ${statusCode('running')} AND t.status IN (${statusCode('succeeded')}, ${statusCode('failed')})) THEN
-    -- Waits for a transaction that has staged the intent and is still open.
-    WITH probed AS (
-      INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, call)
-        SELECT 0, 0, 0, t.namespace, t.key, '', '', '' FROM ${rest} JOIN semel.records t ON ${still}
-        WHERE a.status = ${statusCode('running')} AND t.status IN (${statusCode('succeeded')}, ${statusCode('failed')})
-        ON CONFLICT (namespace, key) DO NOTHING RETURNING n
-    ) SELECT array_agg(p.n) INTO landed FROM probed p;
-    DELETE FROM semel.outbox o WHERE o.n = ANY (landed);
-    DELETE FROM semel.outbox o USING ${rest}, semel.records t
-      WHERE ${still} AND a.status = ${statusCode('running')} AND t.status = ${statusCode('succeeded')} AND ${isOnce('t')}
-      AND o.namespace = t.namespace AND o.key = t.key AND o.staged < t.expires AND ${isIntentOf('t')};
-    UPDATE semel.outbox o SET generation = ${lifeOf('t')} FROM ${rest}, semel.records t
-      WHERE ${still} AND a.status = ${statusCode('running')} AND ${isOnce('t')} AND o.generation IS NULL
-      AND o.namespace = t.namespace AND o.key = t.key AND o.staged < t.expires
-      AND (o.fingerprint = '${strictPrint}' OR ${isIntentOf('t')})
-      AND (t.status = ${statusCode('succeeded')} OR t.status = ${statusCode('failed')} AND ${isGivenUp('t')});
-  END IF;
+  SELECT coalesce(array_agg(a.revision ORDER BY t.namespace, t.key), '{}') INTO former
+    FROM ${rest} JOIN semel.records t ON ${leaves};
+  ${eachHalf({
+    of: 'former',
+    held: 'spoilt',
+    patience: 'patience',
+    run: `${probe('t', `${rest} JOIN semel.records t ON ${leaves} WHERE a.revision = ANY (part)`, 'landed')}
+      DELETE FROM semel.outbox o USING ${rest}, semel.records t
+        WHERE ${left} AND t.status = ${statusCode('succeeded')} AND ${isIntentOf('t')};
+      UPDATE semel.outbox o SET generation = ${lifeOf('t')} FROM ${rest}, semel.records t
+        WHERE ${left} AND o.generation IS NULL AND (o.fingerprint = '${strictPrint}' OR ${isIntentOf('t')});`,
+  })}
 `;
 
 /** Ends of `write`. A row that failed there is put back by the relay that has it. */
@@ -273,7 +273,10 @@ export function swapWithOutboxFunction(): string {
   const ended = [statusCode('succeeded'), statusCode('failed')];
   return defineSwap('CREATE OR REPLACE', {
     declared: `${landedList}
-  failed bigint[];`,
+  failed bigint[];
+  former bigint[];
+  part bigint[];
+  size integer;`,
     before: leaveFormer,
     follow: `SELECT ${ended.map((status) => `array_agg(o.n) FILTER (WHERE r.status = ${status})`).join(', ')} INTO landed, failed
     FROM ${rest} JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.revision

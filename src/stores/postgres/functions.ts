@@ -87,29 +87,82 @@ export function removeFunction(): string {
   return defineRemove('CREATE', '', '');
 }
 
+/** A repeatable write (by the two lowest flags) is a write of its own each time, and leaves the outbox alone. */
+export const isOnce = (record: string): string => `${record}.flags & 3::smallint > 1`;
+export const isGivenUp = (record: string): string => `strpos(${record}.more, '"doubtFence":') > 0`;
+
+/** An ended record that has landed, or may have, answers for what was staged before its window was over. */
+export const mayAnswerRows = (record: string): string => `${isOnce(record)}
+      AND (${record}.status = ${statusCode('succeeded')} OR ${record}.status = ${statusCode('failed')} AND ${isGivenUp(record)})`;
+
+/** Waits for every open transaction that has staged the key of one of these records. */
+export const probe = (
+  record: string,
+  from: string,
+  probes: string,
+): string => `-- Waits for a transaction that has staged the intent and is still open.
+      WITH probed AS (
+        INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, call)
+          SELECT 0, 0, 0, ${record}.namespace, ${record}.key, '', '', '' FROM ${from}
+          ORDER BY 4, 5 ON CONFLICT (namespace, key) DO NOTHING RETURNING n
+      ) SELECT array_agg(p.n) INTO ${probes} FROM probed p;
+      DELETE FROM semel.outbox o WHERE o.n = ANY (${probes});`;
+
+/**
+ * Runs a step for the revisions in `of`, which it takes as `part`; those that would wait for another transaction are found by
+ * halves and added to `held`, so that they hold up no others. Needs the variables `part` and `size`.
+ */
+export const eachHalf = ({
+  of,
+  held,
+  patience,
+  run,
+}: Record<'of' | 'held' | 'patience' | 'run', string>): string => `size := cardinality(${of});
+  WHILE cardinality(${of}) > 0 LOOP
+    part := ${of}[1:size];
+    BEGIN
+      ${run}
+      ${of} := ${of}[cardinality(part) + 1:];
+      size := size * 2;
+    EXCEPTION WHEN lock_not_available THEN
+      IF cardinality(part) = 1 THEN
+        ${held} := ${held} || part;
+        ${of} := ${of}[2:];
+      END IF;
+      size := greatest(cardinality(part) / 2, 1);
+      -- The first step has waited for those that end soon.
+      PERFORM set_config('lock_timeout', '1ms', true);
+    END;
+  END LOOP;
+  IF size > 0 THEN
+    PERFORM set_config('lock_timeout', ${patience}, true);
+  END IF;`;
+
 /**
  * The same, but never removes a record while an intent waits that was staged before its window was over: it says that it has
- * landed. A transaction that has staged it and is still open is waited for as briefly as for a locked row; asked only if one is
- * open, because it costs a row of the outbox per record.
+ * landed. Nor while a transaction is open that has staged it; asked only if one is open, because it costs a row of the outbox
+ * per record.
  */
 export function removeWithOutboxFunction(): string {
+  const removed = `json_to_recordset(asked) AS a (${written})
+        JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
+        WHERE a.status IS NULL AND ${mayAnswerRows('r')}`;
   return defineRemove(
     'CREATE OR REPLACE',
     `IF EXISTS (SELECT FROM pg_locks l WHERE l.relation = 'semel.outbox'::regclass AND l.mode = 'RowExclusiveLock'
     AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
     AND l.pid IS DISTINCT FROM pg_backend_pid()) THEN
-    WITH probed AS (
-      INSERT INTO semel.outbox (due, ready, staged, namespace, key, contract, version, call)
-        SELECT 0, 0, 0, r.namespace, r.key, '', '', '' FROM json_to_recordset(asked) AS a (${written})
-        JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
-        WHERE a.status IS NULL AND r.status IN (${statusCode('succeeded')}, ${statusCode('failed')}) ORDER BY 4, 5
-        ON CONFLICT (namespace, key) DO NOTHING RETURNING n
-    ) SELECT array_agg(p.n) INTO probes FROM probed p;
-    DELETE FROM semel.outbox o WHERE o.n = ANY (probes);
+    SELECT coalesce(array_agg(r.revision ORDER BY r.namespace, r.key), '{}') INTO answering FROM ${removed};
+    ${eachHalf({
+      of: 'answering',
+      held: 'held',
+      patience: "'50ms'",
+      run: probe('r', `${removed} AND r.revision = ANY (part)`, 'probes'),
+    })}
   END IF;
   `,
     `
-      AND NOT ${awaited('r')}`,
+      AND NOT ${awaited('r')} AND r.revision <> ALL (held)`,
   );
 }
 
@@ -117,12 +170,21 @@ export function removeWithOutboxFunction(): string {
 export const awaited = (record: string): string =>
   `EXISTS (SELECT FROM semel.outbox w WHERE w.namespace = ${record}.namespace AND w.key = ${record}.key AND w.staged < ${record}.expires)`;
 
-function defineRemove(create: string, probe: string, unless: string): string {
+function defineRemove(create: string, asks: string, unless: string): string {
   return `${create} FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
   ${declarations}
   highest bigint;
-  taken integer;${probe === '' ? '' : '\n  probes bigint[];'}
+  taken integer;${
+    asks === ''
+      ? ''
+      : `
+  probes bigint[];
+  answering bigint[];
+  part bigint[];
+  size integer;
+  held bigint[] := '{}';`
+  }
 BEGIN
   ${admission}
   IF current_setting('synchronous_commit') = 'off' THEN
@@ -130,7 +192,7 @@ BEGIN
   END IF;
   PERFORM set_config('lock_timeout', '50ms', true);
 
-  ${probe}WITH gone AS (
+  ${asks}WITH gone AS (
     DELETE FROM semel.records r USING json_to_recordset(asked) AS a (${written}, types text)
     WHERE a.status IS NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old${unless}
     RETURNING r.fence, r.namespace, r.key, a.types
