@@ -210,7 +210,7 @@ async function inspect(
     printRows(
       ...table(
         [
-          { name: 'tool', min: 16 },
+          { name: 'tool', min: 24 },
           'effect',
           { name: 'because of', min: 12, leaveOut: 1 },
           'per',

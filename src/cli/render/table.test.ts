@@ -40,6 +40,13 @@ test.each(sizes)('no row is wider than %i columns, and its id is whole', (width)
   expect(lines.map((line) => line.slice(0, 10).trimEnd())).toEqual(['id', 'pg8036jmqg', 'n1nsrag1gs']);
 });
 
+test('of a column whose end says more, the start is cut', () => {
+  const columns: readonly Column[] = [{ name: 'contract', min: 14, keep: 'end' }, { name: 'status' }];
+  const lines = table(columns, [['mcp-server-memory.add_observations', 'succeeded']], 27);
+  expect(lines[1]).toBe('…dd_observations  succeeded');
+  expect(table(columns, [['日本語の道具.作る', 'x']], 18)[1]).toContain('.作る');
+});
+
 test('the least important columns are left out first', () => {
   const columns = (width: number) => table(head, rows, width)[0]?.split(/ {2,}/);
   expect(columns(120)).toEqual(['id', 'namespace', 'contract', 'status', 'attempts', 'age', 'args']);

@@ -2,7 +2,7 @@
 
 import type { styleText } from 'node:util';
 import { printable, styled } from './print.ts';
-import { cut, displayWidth, pad, terminalWidth } from './wrap.ts';
+import { cut, cutStart, displayWidth, pad, terminalWidth } from './wrap.ts';
 
 export interface Cell {
   readonly text: string;
@@ -13,6 +13,8 @@ export interface Column {
   readonly name: string;
   /** May be cut to this width. */
   readonly min?: number;
+  /** Which part of a text is the more telling one, where it is cut. @default 'start' */
+  readonly keep?: 'start' | 'end';
   /** Left out if there is no room for it; the lowest number first. */
   readonly leaveOut?: number;
 }
@@ -38,7 +40,7 @@ export function table(
       .flatMap(({ text, style }, at) => {
         const width = widths[at] ?? 0;
         if (width === 0) return [];
-        const shown = cut(text, width);
+        const shown = named[at]?.keep === 'end' ? cutStart(text, width) : cut(text, width);
         const padded = at === row.length - 1 ? shown : pad(shown, width);
         return [style === undefined ? padded : styled(style, padded)];
       })

@@ -58,6 +58,12 @@ export function cut(text: string, width: number): string {
   return text;
 }
 
+/** The same, but keeps the end. */
+export function cutStart(text: string, width: number): string {
+  const reversed = (each: string) => Array.from(each).reverse().join('');
+  return reversed(cut(reversed(text), width));
+}
+
 export function pad(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - displayWidth(text)));
 }

@@ -124,7 +124,8 @@ async function columnsFor(ledger: Namespaces): Promise<Columns> {
     head: [
       'id',
       ...(isOne ? [] : [{ name: 'namespace', min: 9, leaveOut: 4 }]),
-      { name: 'contract', min: 22 },
+      // Of `server.tool`, the tool.
+      { name: 'contract', min: 22, keep: 'end' },
       'status',
       { name: 'attempts', leaveOut: 1 },
       { name: 'age', leaveOut: 3 },

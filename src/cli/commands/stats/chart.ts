@@ -114,7 +114,7 @@ export function contracts({ contracts: rows, totals }: Stats, observe: boolean):
   ];
   return table(
     [
-      { name: 'contract', min: 12 },
+      { name: 'contract', min: 12, keep: 'end' },
       ...(isOneNamespace ? [] : [{ name: 'namespace', min: 9 }]),
       ...words.map(([name]) => name),
     ],
