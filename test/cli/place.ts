@@ -35,8 +35,12 @@ export function closing(pattern: string): string {
   return `for fd in /proc/$$/fd/*; do case $(readlink $fd) in ${pattern}) n=\${fd##*/}; [ $n -gt 2 ] && eval "exec $n<&-";; esac; done`;
 }
 
+const hoursToNoon = 12 - new Date().getUTCHours();
+/** Where it is about noon: around midnight, a start says that it could be one of another day. */
+const noonZone = `Etc/GMT${hoursToNoon < 0 ? '+' : '-'}${Math.abs(hoursToNoon)}`;
+
 /** A job that is done once a day. */
-export const daily = ['--per', 'day'] as const;
+export const daily = ['--per', 'day', '--tz', noonZone] as const;
 
 /** Words of a command line, or lists of them. */
 type Words = readonly (string | readonly string[])[];
