@@ -137,8 +137,8 @@ describe('a slot', () => {
     expect(at.lines('effects')).toHaveLength(7);
     // However the zone is spelt, and in whatever order the ids are typed.
     for (const zone of ['UTC', 'Etc/UTC', 'GMT'])
-      await run(...daily, '--id', 'a=1', '--id', 'b=2', '--tz', zone);
-    await run(...daily, '--id', 'b=2', '--id', 'a=1');
+      await run('--per', 'day', '--tz', zone, '--id', 'a=1', '--id', 'b=2');
+    await run('--per', 'day', '--tz', 'UTC', '--id', 'b=2', '--id', 'a=1');
     expect(at.lines('effects')).toHaveLength(8);
   });
 
