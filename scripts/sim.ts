@@ -9,6 +9,7 @@ import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { add, type Block, blockSize, newTally } from '../test/sim/block.ts';
 import { runHistory } from '../test/sim/history.ts';
+import { openSeeds } from '../test/sim/open-seeds.ts';
 import { runBlocks } from '../test/sim/pool.ts';
 import { gapsIn, isVoid, parseEvidence, render, renderEvidence, shortest } from '../test/sim/report.ts';
 import { outside } from '../test/sim/scheduler.ts';
@@ -48,7 +49,9 @@ async function simulate(): Promise<void> {
   const tally = newTally();
   for (const result of results) add(tally, result);
   const { failures } = tally;
-  const failed = failures.length > 0 || gapsIn(tally).length > 0 || isVoid(tally);
+  const isOpen = (failure: (typeof failures)[number]) => openSeeds.get(failure.seed) === failure.invariant;
+  const fresh = failures.filter((failure) => !isOpen(failure));
+  const failed = fresh.length > 0 || gapsIn(tally).length > 0 || isVoid(tally);
   process.exitCode = failed ? 1 : 0;
   // For scripts/verify.ts: the whole run counts as one test.
   if (options.results !== undefined)
@@ -73,10 +76,12 @@ async function simulate(): Promise<void> {
     return;
   }
   console.log(render(tally, seconds));
-  const worst = shortest(failures)[0];
+  for (const { seed: open, invariant } of failures.filter(isOpen))
+    console.log(`OPEN, and not counted as a failure (test/sim/open-seeds.ts): seed ${open}, ${invariant}`);
+  const worst = shortest(fresh)[0];
   if (worst !== undefined) await trace(worst.seed, 1);
   if (!options.evidence) return;
-  if (failed) throw new Error('No evidence is written of a run that failed.');
+  if (failed || failures.length > 0) throw new Error('No evidence is written of a run with violations.');
   const command = `npm run sim -- --histories ${histories} --seed ${seed} --evidence`;
   mkdirSync(dirname(options.out), { recursive: true });
   writeFileSync(options.out, renderEvidence({ command, seed, tally, seconds, threads, results }));
